@@ -1,0 +1,1 @@
+"""Which devices a claim gets: what kube-scheduler's structured allocator allows, in pure Python."""

@@ -1,0 +1,46 @@
+"""Well-known names (DESIGN section 2). Everything named after the driver derives from its name."""
+
+from typing import Final
+
+from dragoon.errors import ConfigError
+
+DRIVER_NAME: Final = "gpu.dragoon.dev"
+
+# Standard attributes, shared by all drivers (k8s.io/dynamic-resource-allocation deviceattribute).
+PCI_BUS_ID: Final = "resource.kubernetes.io/pciBusID"
+PCIE_ROOT: Final = "resource.kubernetes.io/pcieRoot"
+NUMA_NODE: Final = "resource.kubernetes.io/numaNode"
+
+CLASS_GPU: Final = "gpu.dragoon.dev"
+CLASS_SIMULATED: Final = "sim.dragoon.dev"
+
+TAINT_OTHER_OWNER: Final = "dragoon.dev/other-owner"
+TAINT_LOST: Final = "dragoon.dev/lost"
+
+FINALIZER: Final = "resource.kubernetes.io/delete-protection"
+
+_DRIVER_NAME_LIMIT = 63
+
+
+def check_driver_name(name: str) -> str:
+    """Returns the name, or raises ConfigError: a lower-case DNS subdomain of at most 63 characters.
+
+    Source: KEP-4381, ResourceSlice validation of `spec.driver`.
+    """
+    labels = name.split(".")
+    ok = all(
+        label
+        and label.isascii()
+        and label.replace("-", "").isalnum()
+        and label == label.lower()
+        and not label.startswith("-")
+        and not label.endswith("-")
+        for label in labels
+    )
+    if len(name) > _DRIVER_NAME_LIMIT or not ok:
+        raise ConfigError(
+            f"driver name: found {name!r} ({len(name)} characters), allowed is a lower-case DNS "
+            f"subdomain of at most {_DRIVER_NAME_LIMIT} characters",
+            hint="set driverName to a name such as gpu.dragoon.dev",
+        )
+    return name

@@ -1,0 +1,1 @@
+"""Wiring of the processes: which parts run together, with which settings."""

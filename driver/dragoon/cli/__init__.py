@@ -1,0 +1,1 @@
+"""The commands and their output: data on stdout, the rest on stderr."""

@@ -1,0 +1,141 @@
+"""What Dragoon asks of a Kubernetes API server, as a protocol on raw objects (dicts).
+
+Implemented by `kube.client.KubeClient` and `kube.memory.MemoryApi`; the same contract tests run
+against both. Errors are those of dragoon.errors: ApiNotFoundError, ApiConflictError, ApiGoneError,
+ApiInvalidError, ApiForbiddenError, ApiUnavailableError.
+"""
+
+import enum
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+Object = dict[str, Any]
+"""A Kubernetes object as JSON."""
+
+
+@dataclass(frozen=True, slots=True)
+class Resource:
+    """A served kind of objects: `/api/v1/nodes`, `/apis/<group>/<version>/<plural>`."""
+
+    group: str
+    version: str
+    plural: str
+    kind: str
+    namespaced: bool
+
+    @property
+    def api_version(self) -> str:
+        return f"{self.group}/{self.version}" if self.group else self.version
+
+
+NODES = Resource("", "v1", "nodes", "Node", namespaced=False)
+PODS = Resource("", "v1", "pods", "Pod", namespaced=True)
+EVENTS = Resource("events.k8s.io", "v1", "events", "Event", namespaced=True)
+NAMESPACES = Resource("", "v1", "namespaces", "Namespace", namespaced=False)
+SLICES = Resource("resource.k8s.io", "v1", "resourceslices", "ResourceSlice", namespaced=False)
+CLAIMS = Resource("resource.k8s.io", "v1", "resourceclaims", "ResourceClaim", namespaced=True)
+TEMPLATES = Resource(
+    "resource.k8s.io", "v1", "resourceclaimtemplates", "ResourceClaimTemplate", namespaced=True
+)
+CLASSES = Resource("resource.k8s.io", "v1", "deviceclasses", "DeviceClass", namespaced=False)
+
+
+class PatchKind(enum.Enum):
+    """The content type of a patch."""
+
+    MERGE = "application/merge-patch+json"
+    JSON = "application/json-patch+json"
+    STRATEGIC = "application/strategic-merge-patch+json"
+    APPLY = "application/apply-patch+yaml"
+
+
+@dataclass(frozen=True, slots=True)
+class WatchEvent:
+    """One event of a watch. kind is ADDED, MODIFIED, DELETED or BOOKMARK; ERROR is raised."""
+
+    kind: str
+    object: Object
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """A list with the resourceVersion from which a watch continues it."""
+
+    items: tuple[Object, ...]
+    resource_version: str
+
+
+class Api(Protocol):
+    """A Kubernetes API server. Namespaces come from the object or are given by name."""
+
+    async def get(self, resource: Resource, name: str, *, namespace: str | None = None) -> Object:
+        """Reads one object."""
+        ...
+
+    async def list(
+        self,
+        resource: Resource,
+        *,
+        namespace: str | None = None,
+        fields: Mapping[str, str] | None = None,
+        labels: str | None = None,
+    ) -> Listing:
+        """Reads all objects that match. `fields` are equality field selectors."""
+        ...
+
+    def watch(
+        self,
+        resource: Resource,
+        *,
+        resource_version: str,
+        namespace: str | None = None,
+        fields: Mapping[str, str] | None = None,
+        labels: str | None = None,
+    ) -> AsyncIterator[WatchEvent]:
+        """Follows changes after resource_version until the server ends the stream.
+
+        Raises ApiGoneError when the version is too old; ApiUnavailableError when the connection
+        breaks.
+        """
+        ...
+
+    async def create(self, resource: Resource, body: Object) -> Object:
+        """Creates an object; answers what the server stored."""
+        ...
+
+    async def replace(
+        self, resource: Resource, body: Object, *, subresource: str | None = None
+    ) -> Object:
+        """Writes a whole object; a resourceVersion in it makes the write conditional."""
+        ...
+
+    async def patch(
+        self,
+        resource: Resource,
+        name: str,
+        patch: Any,
+        *,
+        kind: PatchKind = PatchKind.MERGE,
+        namespace: str | None = None,
+        subresource: str | None = None,
+        field_manager: str | None = None,
+    ) -> Object:
+        """Changes parts of an object; APPLY needs field_manager and is forced."""
+        ...
+
+    async def delete(
+        self,
+        resource: Resource,
+        name: str,
+        *,
+        namespace: str | None = None,
+        uid: str | None = None,
+        resource_version: str | None = None,
+    ) -> None:
+        """Deletes an object, if uid and resource_version still hold. NotFound is raised."""
+        ...
+
+    async def close(self) -> None:
+        """Closes connections. Idempotent."""
+        ...

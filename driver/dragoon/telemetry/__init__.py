@@ -1,0 +1,1 @@
+"""Logs, metrics and the health endpoint of the two processes."""
