@@ -1,0 +1,103 @@
+"""Structured logs: JSON in pods, key=value on a terminal, one line per event.
+
+`configure` is called once by a process. Everybody else takes `structlog.get_logger(__name__)`
+and binds what a line is about (claim UID, operation) with `about`, which follows the asyncio task
+through context variables. Lines of libraries that use `logging` come out in the same form.
+"""
+
+import logging
+import re
+import secrets
+import sys
+from collections.abc import Iterator, MutableMapping
+from contextlib import contextmanager
+from typing import Any, Final, Literal, TextIO
+
+import structlog
+
+Format = Literal["auto", "json", "text"]
+Level = Literal["debug", "info", "warning", "error"]
+
+HIDDEN: Final = "[hidden]"
+
+_SECRET_KEY = re.compile(r"token|password|passwd|secret|authorization|credential", re.IGNORECASE)
+_SECRET_TEXT = re.compile(
+    r"(?i)\b(bearer\s+)[\w.~+/=-]+|\b(eyJ[\w-]+\.)[\w.-]+|([?&](?:token|password)=)[^&\s]+"
+)
+_QUIET_LIBRARIES: Final = ("aiohttp.access", "asyncio", "grpc", "kubernetes", "urllib3")
+
+
+def configure(
+    *, form: Format = "auto", level: Level = "info", stream: TextIO | None = None
+) -> None:
+    """Sends every log line of this process to `stream` (standard error).
+
+    form: `auto` is text on a terminal and JSON elsewhere. May be called again; the last call holds.
+    """
+    out = sys.stderr if stream is None else stream
+    as_text = form == "text" or (form == "auto" and out.isatty())
+    shared: list[structlog.typing.Processor] = [
+        structlog.contextvars.merge_contextvars,
+        structlog.stdlib.add_log_level,
+        structlog.stdlib.add_logger_name,
+        structlog.processors.TimeStamper(fmt="iso", utc=True),
+        structlog.processors.format_exc_info,
+    ]
+    structlog.configure(
+        processors=[*shared, structlog.stdlib.ProcessorFormatter.wrap_for_formatter],
+        wrapper_class=structlog.make_filtering_bound_logger(logging.getLevelName(level.upper())),
+        logger_factory=structlog.stdlib.LoggerFactory(),
+        cache_logger_on_first_use=False,
+    )
+    renderer: structlog.typing.Processor
+    if as_text:
+        renderer = structlog.processors.LogfmtRenderer(
+            key_order=["timestamp", "level", "event"], drop_missing=True, bool_as_flag=False
+        )
+    else:
+        renderer = structlog.processors.JSONRenderer()
+    handler = logging.StreamHandler(out)
+    handler.setFormatter(
+        structlog.stdlib.ProcessorFormatter(
+            foreign_pre_chain=shared,
+            processors=[
+                structlog.stdlib.ProcessorFormatter.remove_processors_meta,
+                hide_secrets,
+                renderer,
+            ],
+        )
+    )
+    root = logging.getLogger()
+    root.handlers[:] = [handler]
+    root.setLevel(level.upper())
+    for name in _QUIET_LIBRARIES:
+        logging.getLogger(name).setLevel(max(root.level, logging.WARNING))
+
+
+@contextmanager
+def about(**fields: Any) -> Iterator[None]:
+    """Adds fields (claim, claim_uid, ...) to every line logged in this block, in this task."""
+    with structlog.contextvars.bound_contextvars(**fields):
+        yield
+
+
+def operation_id() -> str:
+    """A short random id that ties together the lines of one operation."""
+    return secrets.token_hex(4)
+
+
+def hide_secrets(
+    _logger: Any, _method: str, event: MutableMapping[str, Any]
+) -> MutableMapping[str, Any]:
+    """Replaces what looks like a credential, by the field's name or by its text."""
+    for key, value in event.items():
+        if _SECRET_KEY.search(key):
+            event[key] = HIDDEN
+        elif isinstance(value, str):
+            event[key] = _SECRET_TEXT.sub(_keep_prefix, value)
+    return event
+
+
+def _keep_prefix(found: re.Match[str]) -> str:
+    prefix = next((group for group in found.groups() if group), "")
+    return prefix + HIDDEN

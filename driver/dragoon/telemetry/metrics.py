@@ -1,0 +1,154 @@
+"""What is counted: one table, from which the collectors and docs/metrics.md are made.
+
+Labels are codes and verbs from fixed sets, never names of pods or claims: the number of series
+must not grow with the cluster.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final, Literal
+
+import prometheus_client
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+
+OK: Final = "ok"
+"""The result label of a success; a failure has the error's code."""
+
+# Prepare is milliseconds, or a wait of up to 45 s for another claim (the kubelet's deadline).
+_CALL_SECONDS = (0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 20.0, 45.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Spec:
+    """One metric: its name as scraped, what it means, and its labels."""
+
+    name: str
+    kind: Literal["counter", "gauge", "histogram"]
+    text: str
+    labels: tuple[str, ...] = ()
+
+
+SPECS: Final = (
+    Spec("dragoon_build_info", "gauge", "Always 1; the version is in the label.", ("version",)),
+    Spec("dragoon_prepare_total", "counter", "Claims prepared, by result code.", ("result",)),
+    Spec(
+        "dragoon_prepare_seconds", "histogram", "How long a claim's prepare took, waits included."
+    ),
+    Spec("dragoon_unprepare_total", "counter", "Claims unprepared, by result code.", ("result",)),
+    Spec("dragoon_unprepare_seconds", "histogram", "How long a claim's unprepare took."),
+    Spec(
+        "dragoon_guard_waits_total", "counter", "Prepares that waited for another claim's devices."
+    ),
+    Spec("dragoon_claims_prepared", "gauge", "Claims whose devices are in use on this node now."),
+    Spec("dragoon_slices_published", "gauge", "ResourceSlices this node has in the API server."),
+    Spec("dragoon_slice_writes_total", "counter", "Writes of ResourceSlices, by verb.", ("verb",)),
+    Spec(
+        "dragoon_slice_repairs_total",
+        "counter",
+        "Times that slices changed by others were put back.",
+    ),
+    Spec(
+        "dragoon_api_errors_total", "counter", "Failed calls of the API server, by code.", ("code",)
+    ),
+    Spec("dragoon_registered", "gauge", "1 while the kubelet has this process registered."),
+    Spec("dragoon_gpus", "gauge", "GPUs of this node, by state (working, lost).", ("state",)),
+    Spec(
+        "dragoon_part_restarts_total",
+        "counter",
+        "Times that a part of the process failed and was started again.",
+        ("part",),
+    ),
+)
+
+
+class Metrics:
+    """The collectors of one process, in a registry of its own. Safe to use from any thread."""
+
+    def __init__(self, version: str) -> None:
+        self.registry = CollectorRegistry()
+        made = {spec.name: self._make(spec) for spec in SPECS}
+        self._counters = {name: m for name, m in made.items() if isinstance(m, Counter)}
+        self._gauges = {name: m for name, m in made.items() if isinstance(m, Gauge)}
+        self._histograms = {name: m for name, m in made.items() if isinstance(m, Histogram)}
+        self._gauges["dragoon_build_info"].labels(version).set(1)
+
+    def prepared(self, result: str, seconds: float) -> None:
+        """One claim's prepare ended; result is `ok` or an error code."""
+        self._counters["dragoon_prepare_total"].labels(result).inc()
+        self._histograms["dragoon_prepare_seconds"].observe(seconds)
+
+    def unprepared(self, result: str, seconds: float) -> None:
+        """One claim's unprepare ended; result is `ok` or an error code."""
+        self._counters["dragoon_unprepare_total"].labels(result).inc()
+        self._histograms["dragoon_unprepare_seconds"].observe(seconds)
+
+    def guard_waited(self) -> None:
+        """A prepare had to wait for another claim's devices."""
+        self._counters["dragoon_guard_waits_total"].inc()
+
+    def claims_prepared(self, count: int) -> None:
+        """How many claims hold devices on this node now."""
+        self._gauges["dragoon_claims_prepared"].set(count)
+
+    def slices_published(self, count: int) -> None:
+        """How many ResourceSlices of this node stand in the API server."""
+        self._gauges["dragoon_slices_published"].set(count)
+
+    def slice_written(self, verb: str) -> None:
+        """One ResourceSlice was written: create, update or delete."""
+        self._counters["dragoon_slice_writes_total"].labels(verb).inc()
+
+    def slices_repaired(self) -> None:
+        """Slices that somebody else changed or deleted were put back."""
+        self._counters["dragoon_slice_repairs_total"].inc()
+
+    def api_failed(self, code: str) -> None:
+        """A call of the API server failed with this error code."""
+        self._counters["dragoon_api_errors_total"].labels(code).inc()
+
+    def registered(self, now: bool) -> None:  # noqa: FBT001 - reads as registered(True)
+        """Whether the kubelet has this process registered now."""
+        self._gauges["dragoon_registered"].set(now)
+
+    def gpus(self, *, working: int, lost: int) -> None:
+        """What the last look at the hardware found."""
+        self._gauges["dragoon_gpus"].labels("working").set(working)
+        self._gauges["dragoon_gpus"].labels("lost").set(lost)
+
+    def part_restarted(self, part: str) -> None:
+        """A part of the process failed and is started again."""
+        self._counters["dragoon_part_restarts_total"].labels(part).inc()
+
+    def text(self) -> bytes:
+        """Everything in Prometheus' text format."""
+        return prometheus_client.generate_latest(self.registry)
+
+    def _make(self, spec: Spec) -> Counter | Gauge | Histogram:
+        if spec.kind == "counter":
+            return Counter(spec.name, spec.text, spec.labels, registry=self.registry)
+        if spec.kind == "gauge":
+            return Gauge(spec.name, spec.text, spec.labels, registry=self.registry)
+        return Histogram(
+            spec.name, spec.text, spec.labels, registry=self.registry, buckets=_CALL_SECONDS
+        )
+
+
+def reference(specs: Sequence[Spec] = SPECS) -> str:
+    """docs/metrics.md, made from the table."""
+    lines = [
+        "# Metrics",
+        "",
+        "`dragoon plugin` serves these at `/metrics` (see `listen` in configuration.md).",
+        "Labels are codes from fixed sets. No metric names a pod or a claim: the number of series",
+        "does not grow with the cluster. Which claim has which device is in the API",
+        "(`kubectl get resourceclaims`) and in the logs.",
+        "",
+        "| metric | type | labels | meaning |",
+        "|---|---|---|---|",
+    ]
+    lines += [
+        f"| `{spec.name}` | {spec.kind} | {', '.join(f'`{name}`' for name in spec.labels) or 'none'} "
+        f"| {spec.text} |"
+        for spec in specs
+    ]
+    return "\n".join(lines) + "\n"
