@@ -100,8 +100,12 @@ class Api(Protocol):
         """
         ...
 
-    async def create(self, resource: Resource, body: Object) -> Object:
-        """Creates an object; answers what the server stored."""
+    async def create(self, resource: Resource, body: Object, *, dry_run: bool = False) -> Object:
+        """Creates an object; answers what the server stored.
+
+        With dry_run nothing is stored: the answer is what would have been, after defaults,
+        dropped fields and admission (query `dryRun=All`).
+        """
         ...
 
     async def replace(
