@@ -1,0 +1,270 @@
+// A minimal DRA driver for side-by-side measurements: the kubeletplugin helper of
+// k8s.io/dynamic-resource-allocation, eight devices, and for each claim the same
+// writes as Dragoon's: a journal entry (temp, fsync, rename, fsync of the folder)
+// and a CDI spec (temp, rename). Measures its API GETs and its fsyncs itself and
+// answers them as JSON lines, one per signal SIGUSR1.
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"net/http"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/dynamic-resource-allocation/kubeletplugin"
+	"k8s.io/dynamic-resource-allocation/resourceslice"
+)
+
+// phases collects how long each GET of a claim and each group of syncs took.
+type phases struct {
+	mu   sync.Mutex
+	Get  []float64 `json:"get"`
+	Sync []float64 `json:"sync"`
+}
+
+func (p *phases) add(to *[]float64, since time.Time) {
+	took := time.Since(since).Seconds()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	*to = append(*to, took)
+}
+
+// flush writes what was measured since the last time as one JSON line.
+func (p *phases) flush() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	err := json.NewEncoder(os.Stdout).Encode(p)
+	p.Get, p.Sync = nil, nil
+	return err
+}
+
+// timedTransport measures the GETs of claims.
+type timedTransport struct {
+	next http.RoundTripper
+	took *phases
+}
+
+func (t timedTransport) RoundTrip(request *http.Request) (*http.Response, error) {
+	if request.Method != http.MethodGet || !strings.Contains(request.URL.Path, "/resourceclaims/") {
+		return t.next.RoundTrip(request)
+	}
+	defer t.took.add(&t.took.Get, time.Now())
+	return t.next.RoundTrip(request)
+}
+
+type driver struct {
+	journal, cdi, name string
+	took               *phases
+	mu                 sync.Mutex
+	holders            map[string]types.UID
+}
+
+func (d *driver) PrepareResourceClaims(_ context.Context, claims []*resourceapi.ResourceClaim) (map[types.UID]kubeletplugin.PrepareResult, error) {
+	answer := make(map[types.UID]kubeletplugin.PrepareResult, len(claims))
+	for _, claim := range claims {
+		devices, err := d.prepare(claim)
+		answer[claim.UID] = kubeletplugin.PrepareResult{Devices: devices, Err: err}
+	}
+	return answer, nil
+}
+
+func (d *driver) prepare(claim *resourceapi.ResourceClaim) ([]kubeletplugin.Device, error) {
+	var devices []kubeletplugin.Device
+	var specs []map[string]any
+	for _, result := range claim.Status.Allocation.Devices.Results {
+		if result.Driver != d.name {
+			continue
+		}
+		if err := d.hold(result.Device, claim.UID); err != nil {
+			return nil, err
+		}
+		id := fmt.Sprintf("%s_%s_%s", claim.UID, result.Request, result.Device)
+		specs = append(specs, map[string]any{
+			"name":           id,
+			"containerEdits": map[string]any{"env": []string{"DEVICE=" + result.Device}},
+		})
+		devices = append(devices, kubeletplugin.Device{
+			Requests:     []string{result.Request},
+			PoolName:     result.Pool,
+			DeviceName:   result.Device,
+			CDIDeviceIDs: []string{d.name + "/claim=" + id},
+		})
+	}
+	if err := d.write(d.journal, string(claim.UID), map[string]any{"claim": claim.UID, "devices": devices}, true); err != nil {
+		return nil, err
+	}
+	spec := map[string]any{"cdiVersion": "0.5.0", "kind": d.name + "/claim", "devices": specs}
+	return devices, d.write(d.cdi, string(claim.UID), spec, false)
+}
+
+func (d *driver) hold(device string, claim types.UID) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if holder, taken := d.holders[device]; taken && holder != claim {
+		return fmt.Errorf("device %s is held by claim %s", device, holder)
+	}
+	d.holders[device] = claim
+	return nil
+}
+
+// write stores content under folder/name.json by temp file and rename, synced if asked.
+func (d *driver) write(folder, name string, content any, synced bool) error {
+	data, err := json.Marshal(content)
+	if err != nil {
+		return err
+	}
+	target := filepath.Join(folder, name+".json")
+	temp, err := os.OpenFile(target+".tmp", os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
+	if err != nil {
+		return err
+	}
+	defer temp.Close()
+	if _, err := temp.Write(data); err != nil {
+		return err
+	}
+	if !synced {
+		return os.Rename(target+".tmp", target)
+	}
+	defer d.took.add(&d.took.Sync, time.Now())
+	if err := temp.Sync(); err != nil {
+		return err
+	}
+	if err := os.Rename(target+".tmp", target); err != nil {
+		return err
+	}
+	return syncFolder(folder)
+}
+
+func syncFolder(folder string) error {
+	handle, err := os.Open(folder)
+	if err != nil {
+		return err
+	}
+	defer handle.Close()
+	return handle.Sync()
+}
+
+func (d *driver) UnprepareResourceClaims(_ context.Context, claims []kubeletplugin.NamespacedObject) (map[types.UID]error, error) {
+	answer := make(map[types.UID]error, len(claims))
+	for _, claim := range claims {
+		answer[claim.UID] = d.unprepare(claim.UID)
+	}
+	return answer, nil
+}
+
+func (d *driver) unprepare(claim types.UID) error {
+	for _, folder := range []string{d.cdi, d.journal} {
+		if err := os.Remove(filepath.Join(folder, string(claim)+".json")); err != nil && !os.IsNotExist(err) {
+			return err
+		}
+	}
+	started := time.Now()
+	if err := syncFolder(d.journal); err != nil {
+		return err
+	}
+	d.took.add(&d.took.Sync, started)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for device, holder := range d.holders {
+		if holder == claim {
+			delete(d.holders, device)
+		}
+	}
+	return nil
+}
+
+func (d *driver) HandleError(_ context.Context, err error, message string) {
+	fmt.Fprintln(os.Stderr, message, err)
+}
+
+func (d *driver) WatchHealthStatus(ctx context.Context, _ chan<- kubeletplugin.DeviceHealthReport) error {
+	<-ctx.Done()
+	return nil
+}
+
+func devices(count int) []resourceapi.Device {
+	found := make([]resourceapi.Device, count)
+	for i := range found {
+		found[i].Name = fmt.Sprintf("gpu-%d", i)
+	}
+	return found
+}
+
+func run() error {
+	kubeconfig := flag.String("kubeconfig", "", "kubeconfig file")
+	node := flag.String("node", "", "node name")
+	name := flag.String("driver", "", "driver name")
+	root := flag.String("kubelet-root", "", "kubelet root folder")
+	cdi := flag.String("cdi", "", "CDI folder")
+	serialize := flag.Bool("serialize", false, "one call at a time, the helper's default")
+	flag.Parse()
+
+	took := &phases{}
+	config, err := clientcmd.BuildConfigFromFlags("", *kubeconfig)
+	if err != nil {
+		return err
+	}
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return timedTransport{next, took} })
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return err
+	}
+	data := filepath.Join(*root, "plugins", *name)
+	journal := filepath.Join(data, "journal")
+	for _, folder := range []string{journal, *cdi, filepath.Join(*root, "plugins_registry")} {
+		if err := os.MkdirAll(folder, 0o755); err != nil {
+			return err
+		}
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
+	defer stop()
+	plugin := &driver{journal: journal, cdi: *cdi, name: *name, took: took, holders: map[string]types.UID{}}
+	helper, err := kubeletplugin.Start(ctx, plugin,
+		kubeletplugin.DriverName(*name),
+		kubeletplugin.NodeName(*node),
+		kubeletplugin.KubeClient(client),
+		kubeletplugin.RegistrarDirectoryPath(filepath.Join(*root, "plugins_registry")),
+		kubeletplugin.PluginDataDirectoryPath(data),
+		kubeletplugin.Serialize(*serialize),
+		kubeletplugin.HealthService(false),
+	)
+	if err != nil {
+		return err
+	}
+	defer helper.Stop()
+	pool := resourceslice.Pool{Slices: []resourceslice.Slice{{Devices: devices(8)}}}
+	if err := helper.PublishResources(ctx, resourceslice.DriverResources{Pools: map[string]resourceslice.Pool{*node: pool}}); err != nil {
+		return err
+	}
+	asked := make(chan os.Signal, 1)
+	signal.Notify(asked, syscall.SIGUSR1)
+	for {
+		select {
+		case <-asked:
+			if err := took.flush(); err != nil {
+				return err
+			}
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+func main() {
+	if err := run(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}

@@ -1,0 +1,107 @@
+"""The real cluster of hack/cluster, two nodes, a simulated DGX H100 in each."""
+
+import subprocess
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import yaml
+
+from dragoon.app import permissions
+from realcluster import bringup, teardown, versions
+from realcluster.cluster import Cluster
+from realcluster.state import Settings
+from tests.e2e.bed import ACCOUNT, DRIVER, SYSTEM, Bed, Plugin, until
+
+_ROOT = Path(__file__).resolve().parents[2]
+_CLUSTER = "e2e"
+_MACHINE = "dgx-h100"
+_FIGURES = pytest.StashKey[list[str]]()
+
+
+@pytest.fixture(scope="session")
+def cluster() -> Iterator[Cluster]:
+    teardown.down(_CLUSTER)
+    bringup.up(
+        _CLUSTER,
+        node_count=2,
+        kubernetes=versions.DEFAULT_KUBERNETES,
+        settings=Settings(),
+        install=False,
+    )
+    yield Cluster.open(_CLUSTER)
+    teardown.down(_CLUSTER)
+
+
+@pytest.fixture(scope="session")
+def bed(
+    cluster: Cluster, tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest
+) -> Iterator[Bed]:
+    folder = tmp_path_factory.mktemp("plugins")
+    _install(cluster)
+    plugins = {node.name: Plugin(cluster, node, folder, _MACHINE) for node in cluster.nodes}
+    bed = Bed(cluster, plugins)
+    request.config.stash[_FIGURES] = bed.figures
+    try:
+        for plugin in plugins.values():
+            plugin.start()
+        for name in plugins:
+            until(f"slices of {name} are published", lambda name=name: bed.slices(name))
+        yield bed
+    finally:
+        for plugin in plugins.values():
+            plugin.stop()
+
+
+def _install(cluster: Cluster) -> None:
+    """What the chart will do: namespace, account, RBAC as the code declares it, classes."""
+    objects: list[object] = [
+        {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": SYSTEM}},
+        {
+            "apiVersion": "v1",
+            "kind": "ServiceAccount",
+            "metadata": {"name": ACCOUNT, "namespace": SYSTEM},
+        },
+        *permissions.objects(DRIVER, service_account=ACCOUNT, namespace=SYSTEM),
+    ]
+    objects += [
+        yaml.safe_load(path.read_text()) for path in sorted(_ROOT.glob("deviceclasses/*.yaml"))
+    ]
+    cluster.kubectl("apply", "-f", "-", stdin=yaml.safe_dump_all(objects))
+
+
+@pytest.fixture
+def namespace(bed: Bed) -> Iterator[str]:
+    """A namespace of this test alone; afterwards nothing of it is left, on the nodes neither."""
+    name = f"t-{uuid.uuid4().hex[:8]}"
+    bed.kubectl("create", "namespace", name)
+    yield name
+    bed.kubectl("delete", "namespace", name, "--wait=false")
+    until(f"namespace {name} is gone", lambda: bed.get("namespace", name) is None, within=120)
+    for plugin in bed.plugins.values():
+        until(f"journal of {plugin.node.name} is empty", lambda p=plugin: not p.journal())
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Iterator[None]:
+    """A failed test shows what the plugins and the cluster said."""
+    report = yield
+    bed = getattr(item, "funcargs", {}).get("bed")
+    if bed is not None and report.failed:
+        for plugin in bed.plugins.values():
+            tail = subprocess.run(
+                ["tail", "-n", "40", plugin.log], capture_output=True, check=False
+            )
+            report.sections.append((f"log of {plugin.node.name}", tail.stdout.decode()))
+        events = bed.kubectl("get", "events", "-A", "--sort-by=.lastTimestamp")
+        report.sections.append(("events", "\n".join(events.splitlines()[-25:])))
+    return report
+
+
+def pytest_terminal_summary(
+    terminalreporter: pytest.TerminalReporter, config: pytest.Config
+) -> None:
+    """Prints what the tests measured."""
+    for figure in config.stash.get(_FIGURES, []):
+        terminalreporter.write_line(f"measured: {figure}")

@@ -1,0 +1,130 @@
+"""Restarts and losses under a running pod: the container is not disturbed."""
+
+import time
+from typing import Any
+
+import pytest
+
+from tests.e2e.bed import Bed, until
+from tests.e2e.objects import claim_spec, container, pod, template
+
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
+
+
+def _one_gpu_pod(bed: Bed, namespace: str, name: str, **spec: Any) -> dict[str, Any]:
+    bed.apply(
+        template("one", namespace, claim_spec(1)),
+        pod(name, namespace, container("c", "gpu"), templates={"gpu": "one"}, **spec),
+    )
+    return bed.running(name, namespace)
+
+
+def _container_id(pod_object: dict[str, Any]) -> tuple[str, int]:
+    status = pod_object["status"]["containerStatuses"][0]
+    return status["containerID"], status["restartCount"]
+
+
+def test_a_killed_plugin_disturbs_no_container_and_the_next_pod_is_fine(
+    bed: Bed, namespace: str
+) -> None:
+    first = _one_gpu_pod(bed, namespace, "first")
+    node = first["spec"]["nodeName"]
+    plugin = bed.plugins[node]
+    journal, files = plugin.journal(), [path.read_bytes() for path in plugin.cdi_files()]
+
+    plugin.kill()
+    plugin.start()
+    second = _one_gpu_pod(bed, namespace, "second", nodeSelector={"kubernetes.io/hostname": node})
+
+    assert second["spec"]["nodeName"] == node
+    after = bed.get("pod", "first", namespace)
+    assert after is not None
+    assert _container_id(after) == _container_id(first)
+    assert set(journal) < set(plugin.journal())
+    assert all(content in [p.read_bytes() for p in plugin.cdi_files()] for content in files)
+    first_sees, _ = bed.devices_seen("first", namespace, "c")
+    second_sees, _ = bed.devices_seen("second", namespace, "c")
+    assert len(first_sees) == len(second_sees) == 1
+    assert not first_sees & second_sees
+
+
+def test_a_restarted_kubelet_finds_the_slices_back_within_five_seconds(
+    bed: Bed, namespace: str
+) -> None:
+    first = _one_gpu_pod(bed, namespace, "first")
+    node = first["spec"]["nodeName"]
+    before = bed.slices(node)
+    old = {piece["metadata"]["uid"] for piece in before}
+
+    bed.cluster.stop_kubelet(node)
+    bed.cluster.start(f"kubelet-{node}")
+    until(
+        "the kubelet has wiped the old slices",
+        lambda: not old & {piece["metadata"]["uid"] for piece in bed.slices(node)},
+    )
+    wiped = time.monotonic()
+    back = until("the slices are back", lambda: bed.slices(node), within=5)
+    bed.figures.append(
+        f"kubelet restart: slices back {time.monotonic() - wiped:.2f} s after the wipe was seen"
+    )
+
+    assert [p["spec"]["devices"] for p in back] == [p["spec"]["devices"] for p in before]
+    bed.cluster.start_kubelet(node)
+    again = bed.running("first", namespace)
+    assert _container_id(again) == _container_id(first)
+    _one_gpu_pod(bed, namespace, "second", nodeSelector={"kubernetes.io/hostname": node})
+
+
+def test_a_deleted_cdi_file_is_back_before_the_container_restarts(bed: Bed, namespace: str) -> None:
+    first = _one_gpu_pod(bed, namespace, "first")
+    plugin = bed.plugins[first["spec"]["nodeName"]]
+    (spec,) = plugin.cdi_files()
+    content = spec.read_bytes()
+    seen = bed.devices_seen("first", namespace, "c")
+
+    spec.unlink()
+    until("the CDI file is back", spec.exists, within=10)
+    assert spec.read_bytes() == content
+    bed.run_in("first", namespace, "c", "sh", "-c", "kill -TERM 1")
+
+    def restarted() -> bool:
+        now = bed.get("pod", "first", namespace)
+        assert now is not None
+        status = now["status"]["containerStatuses"][0]
+        return status["restartCount"] == 1 and "running" in status["state"]
+
+    until("the container has restarted", restarted)
+    assert bed.devices_seen("first", namespace, "c") == seen
+
+
+def test_c35_after_a_forced_delete_the_next_pod_waits_and_never_overlaps(
+    bed: Bed, namespace: str, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """The first container ignores SIGTERM and writes its last sign of life to the host."""
+    node = next(iter(bed.plugins))
+    folder = tmp_path_factory.mktemp("signs")
+    where = {
+        "nodeSelector": {"kubernetes.io/hostname": node},
+        "volumes": [{"name": "signs", "hostPath": {"path": str(folder)}}],
+    }
+
+    def all_eight(name: str, script: str) -> dict[str, Any]:
+        c = container("c", "gpu", script=script)
+        c["volumeMounts"] = [{"name": "signs", "mountPath": "/signs"}]
+        return pod(name, namespace, c, templates={"gpu": "eight"}, **where)
+
+    clock = "read up _ </proc/uptime; echo $up"
+    stubborn = f"trap '' TERM; while :; do {clock} >/signs/first; usleep 20000; done"
+    bed.apply(template("eight", namespace, claim_spec(8)), all_eight("first", stubborn))
+    bed.running("first", namespace)
+
+    bed.kubectl("delete", "pod", "-n", namespace, "first", "--grace-period=0", "--force")
+    bed.apply(all_eight("second", f"{clock} >/signs/second; trap 'exit 0' TERM; sleep 3600 & wait"))
+    bed.running("second", namespace, within=40)
+
+    last_sign = float((folder / "first").read_text())
+    started = float((folder / "second").read_text())
+    bed.figures.append(
+        f"forced delete: second started {started - last_sign:.2f} s after the first's last sign"
+    )
+    assert last_sign < started
