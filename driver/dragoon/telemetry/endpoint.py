@@ -25,6 +25,7 @@ async def always_alive() -> None:
 class Endpoint:
     """The HTTP server of a process; `async with` starts and stops it.
 
+    host None means all addresses, port 0 any free one.
     not_ready: what is still missing for readiness, one short text each; empty means ready.
     self_call: raises DragoonError, or takes longer than self_call_seconds, when the process does
     not serve any more.
@@ -33,7 +34,8 @@ class Endpoint:
 
     def __init__(
         self,
-        listen: str,
+        host: str | None,
+        port: int,
         *,
         metrics: Metrics,
         not_ready: Callable[[], Sequence[str]],
@@ -41,7 +43,8 @@ class Endpoint:
         self_call_seconds: float = 5.0,
         state: Callable[[], Mapping[str, Any]] = dict,
     ) -> None:
-        self._host, self._wanted_port = parse_listen(listen)
+        self._host = host
+        self._wanted_port = port
         self._metrics = metrics
         self._not_ready = not_ready
         self._self_call = self_call
@@ -105,16 +108,6 @@ class Endpoint:
     async def _serve_state(self, _request: web.Request) -> web.Response:
         body = msgspec.json.format(msgspec.json.encode(self._state()), indent=2)
         return web.Response(body=body, content_type="application/json")
-
-
-def parse_listen(text: str) -> tuple[str | None, int]:
-    """`host:port`, `[v6]:port` or `:port` (all addresses, None). Raises ConfigError."""
-    host, colon, port = text.rpartition(":")
-    if not colon or not port.isascii() or not port.isdigit() or int(port) > 65535:
-        raise ConfigError(
-            f"listen: found {text!r}, allowed is host:port or :port with a port of 0 to 65535"
-        )
-    return host.removeprefix("[").removesuffix("]") or None, int(port)
 
 
 def _text(status: int, message: str) -> web.Response:

@@ -1,0 +1,5 @@
+"""`python -m dragoon` is `dragoon`."""
+
+from dragoon.cli.main import main
+
+main()

@@ -1,0 +1,321 @@
+"""The settings of `dragoon plugin`: defaults, one config file, the environment, flags.
+
+A later source wins over an earlier one. Every setting has one entry here, from which its key in
+the file, its flag, its environment variable and its line in docs/configuration.md follow.
+"""
+
+import difflib
+import ipaddress
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, Final, Literal
+
+import msgspec
+import yaml
+from msgspec import Meta
+
+from dragoon.api.names import DRIVER_NAME, check_driver_name
+from dragoon.errors import ConfigError
+
+Absolute = Annotated[str, Meta(pattern="^/")]
+_NODE_NAME = re.compile(r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?")
+_SOURCE_VARIABLE = {"node_name": "NODE_NAME", "kubeconfig": "KUBECONFIG"}
+_DOWNWARD: Final = ("pod_name", "pod_namespace", "pod_uid")
+
+CONFIG_VARIABLE: Final = "DRAGOON_CONFIG"
+
+
+class PluginConfig(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """The settings of one node process. Paths are absolute, times in seconds."""
+
+    driver_name: Annotated[
+        str,
+        Meta(description="The driver's name in slices and claims; every name derives from it."),
+    ] = DRIVER_NAME
+    node_name: Annotated[
+        str, Meta(description="This node's name in the API server; the plugin needs it.")
+    ] = ""
+    kubelet_root: Annotated[Absolute, Meta(description="The kubelet's root folder.")] = (
+        "/var/lib/kubelet"
+    )
+    cdi_root: Annotated[
+        Absolute, Meta(description="Where the container runtime looks for CDI specs.")
+    ] = "/var/run/cdi"
+    state_dir: Annotated[
+        str,
+        Meta(
+            pattern="^(/|$)",
+            description="Where the journal is kept; empty means `<kubeletRoot>/plugins/<driverName>`.",
+        ),
+    ] = ""
+    sys_root: Annotated[Absolute, Meta(description="Where sysfs is mounted.")] = "/sys"
+    proc_root: Annotated[Absolute, Meta(description="Where procfs is mounted.")] = "/proc"
+    dev_root: Annotated[Absolute, Meta(description="Where device nodes are.")] = "/dev"
+    kubeconfig: Annotated[
+        str, Meta(description="How to reach the API server; empty means as a pod of the cluster.")
+    ] = ""
+    simulate: Annotated[
+        str,
+        Meta(
+            description="Simulate this machine: a shipped profile or a topology file. Never beside a real driver."
+        ),
+    ] = ""
+    simulate_state: Annotated[
+        str,
+        Meta(description="The file that keeps the simulated hardware's state over restarts."),
+    ] = ""
+    listen: Annotated[
+        str, Meta(description="Where /metrics, /healthz, /readyz and /debug/state are served.")
+    ] = ":8080"
+    inventory_seconds: Annotated[
+        float, Meta(ge=1, le=3600, description="How often the hardware is looked at, in seconds.")
+    ] = 60.0
+    log_level: Annotated[
+        Literal["debug", "info", "warning", "error"], Meta(description="Which lines are logged.")
+    ] = "info"
+    log_format: Annotated[
+        Literal["auto", "json", "text"],
+        Meta(description="How they look; auto is text on a terminal, else JSON."),
+    ] = "auto"
+    pod_name: Annotated[str, Meta(description="This pod's name (downward API).")] = ""
+    pod_namespace: Annotated[str, Meta(description="This pod's namespace (downward API).")] = ""
+    pod_uid: Annotated[
+        str,
+        Meta(
+            pattern="^[0-9A-Za-z-]{0,63}$",
+            description="This pod's UID (downward API); stands in socket names, so that two instances can hand over.",
+        ),
+    ] = ""
+
+    @property
+    def state_folder(self) -> Path:
+        """Where the journal is kept."""
+        return Path(self.state_dir or f"{self.kubelet_root}/plugins/{self.driver_name}")
+
+
+class Setting(msgspec.Struct, frozen=True):
+    """One setting as the user meets it."""
+
+    name: str
+    key: str
+    variable: str
+    kind: Any
+    default: Any
+    text: str
+
+    @property
+    def flag(self) -> str:
+        """Its flag on the command line."""
+        return "--" + self.name.replace("_", "-")
+
+    @property
+    def allowed(self) -> str:
+        """What it takes, in words."""
+        return _allowed(msgspec.json.schema(self.kind))
+
+
+def _settings() -> dict[str, Setting]:
+    hints = PluginConfig.__annotations__
+    found = {}
+    for field in msgspec.structs.fields(PluginConfig):
+        upper = field.name.upper()
+        known = upper if field.name in _DOWNWARD else f"DRAGOON_{upper}"
+        found[field.name] = Setting(
+            name=field.name,
+            key=field.encode_name,
+            variable=_SOURCE_VARIABLE.get(field.name, known),
+            kind=hints[field.name],
+            default=field.default,
+            text=msgspec.json.schema(hints[field.name])["description"],
+        )
+    return found
+
+
+def _allowed(schema: Mapping[str, Any]) -> str:
+    if "enum" in schema:
+        return "one of " + ", ".join(schema["enum"])
+    if schema["type"] == "number":
+        return f"a number from {schema['minimum']:g} to {schema['maximum']:g}"
+    if schema.get("pattern") == "^/":
+        return "an absolute path"
+    if schema.get("pattern") == "^(/|$)":
+        return "an absolute path or nothing"
+    return "text" if "pattern" not in schema else f"text that matches {schema['pattern']}"
+
+
+SETTINGS: Final = _settings()
+
+
+def load(
+    flags: Mapping[str, Any], environment: Mapping[str, str], *, file: str | None = None
+) -> PluginConfig:
+    """The settings from all sources, checked one by one; ConfigError names the first bad one.
+
+    flags: by Python name, None or absent where not given. file: overrides DRAGOON_CONFIG. An empty
+    environment variable counts as not set.
+    """
+    path = file or environment.get(CONFIG_VARIABLE)
+    values = read_file(Path(path)) if path else {}
+    for setting in SETTINGS.values():
+        if environment.get(setting.variable):
+            where = f"environment variable {setting.variable}"
+            text = environment[setting.variable]
+            values[setting.name] = _convert(setting, text, where, strict=False)
+        if flags.get(setting.name) is not None:
+            values[setting.name] = _convert(
+                setting, flags[setting.name], f"flag {setting.flag}", strict=False
+            )
+    return PluginConfig(**values)
+
+
+def read_file(path: Path) -> dict[str, Any]:
+    """The values of a config file, by Python name. Raises ConfigError."""
+    try:
+        raw = yaml.load(path.read_text("utf-8"), Loader=_StrictLoader)  # noqa: S506 - a SafeLoader
+    except OSError as error:
+        raise ConfigError(f"config file {path}: {error.strerror}") from error
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise ConfigError(f"config file {path}: not YAML: {_one_line(error)}") from error
+    if raw is None:
+        return {}
+    if not isinstance(raw, dict):
+        raise ConfigError(f"config file {path}: found {_kind(raw)}, allowed is a mapping of fields")
+    by_key = {setting.key: setting for setting in SETTINGS.values()}
+    for key in raw:
+        if key not in by_key:
+            raise _unknown_field(path, str(key), list(by_key))
+    return {
+        by_key[key].name: _convert(
+            by_key[key], value, f"config file {path}: field {key}", strict=True
+        )
+        for key, value in raw.items()
+    }
+
+
+def check_plugin(config: PluginConfig) -> PluginConfig:
+    """Checks what the node process needs beyond types. Raises ConfigError."""
+    check_driver_name(config.driver_name)
+    check_node_name(config.node_name)
+    parse_listen(config.listen)
+    if config.simulate_state and not config.simulate:
+        raise ConfigError(
+            "simulateState: found without simulate, allowed is both or neither",
+            hint="name the machine to simulate with --simulate",
+        )
+    return config
+
+
+def check_node_name(name: str) -> str:
+    """Returns the name, or raises ConfigError: a lower-case DNS subdomain, part of slice names."""
+    if not _NODE_NAME.fullmatch(name):
+        raise ConfigError(
+            f"nodeName: found {name!r}, allowed is the name of a Node",
+            hint="set NODE_NAME by the downward API (spec.nodeName) or give --node-name",
+        )
+    return name
+
+
+def parse_listen(text: str) -> tuple[str | None, int]:
+    """`address:port`, `[v6]:port` or `:port` (all addresses, None). Raises ConfigError."""
+    host, colon, port = text.rpartition(":")
+    host = host.removeprefix("[").removesuffix("]")
+    digits = port.isascii() and port.isdigit()
+    if not colon or not digits or int(port) > 65535 or not _is_address(host):
+        raise ConfigError(
+            f"listen: found {text!r}, allowed is address:port or :port with a port of 0 to 65535"
+        )
+    return host or None, int(port)
+
+
+def reference() -> str:
+    """docs/configuration.md, made from the table."""
+    lines = [
+        "# Configuration",
+        "",
+        "`dragoon plugin` takes its settings from one YAML file (`--config FILE` or",
+        f"`{CONFIG_VARIABLE}`), environment variables and flags. A flag wins over a variable, a",
+        "variable over the file, the file over the default. An unknown field, a wrong type or a",
+        "value that is not allowed stops the start with a message and exit code 2. An empty",
+        "variable counts as not set.",
+        "",
+        "| field | flag | environment | default | allowed | meaning |",
+        "|---|---|---|---|---|---|",
+    ]
+    lines += [
+        f"| `{s.key}` | `{s.flag}` | `{s.variable}` | {_shown(s.default)} | "
+        f"{s.allowed.replace('|', chr(92) + '|')} | {s.text} |"
+        for s in SETTINGS.values()
+    ]
+    lines += [
+        "",
+        "Example:",
+        "",
+        "```yaml",
+        "driverName: gpu.dragoon.dev",
+        "listen: 127.0.0.1:8080",
+        "inventorySeconds: 30",
+        "logLevel: debug",
+        "```",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+class _StrictLoader(yaml.SafeLoader):
+    """SafeLoader that refuses a key given twice: the second would win without a word."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:  # noqa: FBT001, FBT002 - PyYAML's signature
+        seen = set()
+        for key in (key for key, _ in node.value if isinstance(key, yaml.ScalarNode)):
+            if key.value in seen:
+                raise yaml.constructor.ConstructorError(
+                    None, None, f"field {key.value} is given twice", key.start_mark
+                )
+            seen.add(key.value)
+        return super().construct_mapping(node, deep)
+
+
+def _convert(setting: Setting, value: Any, where: str, *, strict: bool) -> Any:
+    try:
+        return msgspec.convert(value, setting.kind, strict=strict)
+    except msgspec.ValidationError as error:
+        found = repr(value) if isinstance(value, (str, int, float, bool)) else _kind(value)
+        raise ConfigError(
+            f"{where}: found {found}, allowed is {setting.allowed}",
+            hint=f"see {setting.key} in docs/configuration.md",
+        ) from error
+
+
+def _unknown_field(path: Path, key: str, allowed: list[str]) -> ConfigError:
+    close = difflib.get_close_matches(key, allowed, n=1)
+    return ConfigError(
+        f"config file {path}: field {key}: unknown, allowed are {', '.join(allowed)}",
+        hint=f"did you mean {close[0]}?" if close else None,
+    )
+
+
+def _is_address(host: str) -> bool:
+    try:
+        ipaddress.ip_address(host or "::")
+    except ValueError:
+        return False
+    return True
+
+
+def _kind(value: Any) -> str:
+    names = {dict: "a mapping", list: "a list", str: "text", type(None): "nothing"}
+    return names.get(type(value), f"a {type(value).__name__}")
+
+
+def _one_line(error: Exception) -> str:
+    return " ".join(str(error).split())
+
+
+def _shown(default: Any) -> str:
+    return (
+        "none"
+        if default == ""
+        else f"`{default:g}`"
+        if isinstance(default, float)
+        else f"`{default}`"
+    )

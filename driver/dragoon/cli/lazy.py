@@ -1,0 +1,50 @@
+"""A click group that knows its commands by name and imports one only when it runs."""
+
+import importlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import click
+
+
+@dataclass(frozen=True, slots=True)
+class Lazy:
+    """Where a command is: module `dragoon.cli.<module>`, attribute `command`."""
+
+    module: str
+    text: str
+    hidden: bool = False
+
+    def load(self) -> click.Command:
+        """Imports the command."""
+        command = importlib.import_module(f"dragoon.cli.{self.module}").command
+        assert isinstance(command, click.Command)  # noqa: S101 - a slip in our own table
+        return command
+
+
+class LazyGroup(click.Group):
+    """A group whose help is made from the table alone."""
+
+    def __init__(self, *args: Any, lazy: Mapping[str, Lazy], **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.lazy = lazy
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Every name, hidden ones too, in the order of the table."""
+        del ctx
+        return list(self.lazy)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Imports the command; None for a name that is not in the table."""
+        del ctx
+        found = self.lazy.get(cmd_name)
+        return found.load() if found else None
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The table of the help text, without importing anything."""
+        del ctx
+        with formatter.section("Commands"):
+            formatter.write_dl(
+                [(name, entry.text) for name, entry in self.lazy.items() if not entry.hidden]
+            )

@@ -1,0 +1,111 @@
+"""The `dragoon` command: options for all commands, errors to messages and exit codes.
+
+Imports click and the error classes, nothing heavier: `dragoon --help` costs a few interpreter
+starts, guarded by a test.
+"""
+
+import os
+import sys
+import traceback
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, NoReturn
+
+import click
+
+from dragoon.cli import exits
+from dragoon.cli.lazy import Lazy, LazyGroup
+from dragoon.errors import DragoonError
+
+COMMANDS: Final = {
+    "version": Lazy("version", "Show the version."),
+    "reference": Lazy("reference", "Print a reference page of the documentation.", hidden=True),
+}
+
+_EPILOG = "Exit codes: " + "; ".join(f"{code} {text}" for code, text in exits.MEANINGS.items())
+
+
+class Root(LazyGroup):
+    """The root group: turns whatever a command raises into one message and an exit code."""
+
+    def invoke(self, ctx: click.Context) -> int:
+        """Runs the command; answers its exit code."""
+        try:
+            code = super().invoke(ctx) or exits.FINE
+            sys.stdout.flush()
+        except (click.ClickException, click.exceptions.Exit, click.Abort):
+            raise
+        except BrokenPipeError:
+            _drop_stdout()
+            code = exits.FINE
+        except DragoonError as error:
+            _say(error.message, error.hint)
+            code = exits.code_of(error)
+            _show_traceback(ctx)
+        except Exception as error:  # noqa: BLE001 - the last line of defence of a command
+            _say(
+                f"internal fault: {type(error).__name__}: {error}",
+                "this is a bug of Dragoon; run again with --debug for the traceback",
+            )
+            code = exits.INTERNAL
+            _show_traceback(ctx)
+        return int(code)
+
+
+@click.group(
+    cls=Root,
+    lazy=COMMANDS,
+    epilog=_EPILOG,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
+@click.option(
+    "--color",
+    type=click.Choice(["auto", "always", "never"]),
+    default="auto",
+    help="Colour the output; auto: on a terminal, unless NO_COLOR is set.",
+)
+@click.option("--debug", is_flag=True, help="Show the traceback of an error.")
+@click.pass_context
+def root(ctx: click.Context, *, color: str, debug: bool) -> None:
+    """Dragoon: a Kubernetes DRA driver for NVIDIA GPUs."""
+    del debug  # read by Root from the context, when something fails
+    ctx.color = wants_colour(color, os.environ, is_terminal=sys.stdout.isatty())
+
+
+def wants_colour(choice: str, environment: Mapping[str, str], *, is_terminal: bool) -> bool:
+    """Whether to colour: the flag, then NO_COLOR (https://no-color.org), then the terminal."""
+    if choice != "auto":
+        return choice == "always"
+    return is_terminal and not environment.get("NO_COLOR") and environment.get("TERM") != "dumb"
+
+
+def run(arguments: Sequence[str], command: click.Command = root) -> int:
+    """Runs one command line and answers its exit code; never raises what a command raised."""
+    try:
+        result: Any = command.main(args=list(arguments), prog_name="dragoon", standalone_mode=False)
+    except click.Abort:
+        return exits.INTERRUPTED
+    except click.ClickException as error:
+        error.show()
+        return exits.USAGE
+    return int(result)
+
+
+def main() -> NoReturn:
+    """The console script."""
+    sys.exit(run(sys.argv[1:]))
+
+
+def _say(message: str, hint: str) -> None:
+    click.echo(f"{click.style('error:', fg='red')} {message}", err=True)
+    if hint:
+        click.echo(f"{click.style('hint:', fg='yellow')} {hint}", err=True)
+
+
+def _show_traceback(ctx: click.Context) -> None:
+    if ctx.params["debug"]:
+        click.echo(traceback.format_exc(), err=True, nl=False)
+
+
+def _drop_stdout() -> None:
+    # The reader is gone; without this the interpreter complains when it flushes at its end.
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -1,0 +1,85 @@
+"""How commands print: tables for people, JSON and YAML for programs.
+
+Piped, a table is plain text: aligned columns, no boxes, never wrapped or cut. With colour it is
+drawn by rich, imported only then.
+"""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Literal
+
+import click
+import yaml
+
+Form = Literal["table", "json", "yaml"]
+Tone = Literal["plain", "bad", "good", "faint"]
+
+_STYLES: Final[dict[Tone, str]] = {"plain": "", "bad": "red", "good": "green", "faint": "dim"}
+_GAP: Final = "  "
+
+form_option = click.option(
+    "-o",
+    "--output",
+    "form",
+    type=click.Choice(["table", "json", "yaml"]),
+    default="table",
+    show_default=True,
+    help="How to print.",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One cell of a table: its text and how it is meant."""
+
+    text: str
+    tone: Tone = "plain"
+
+
+Row = Sequence[Cell | str]
+
+
+def print_table(header: Sequence[str], rows: Sequence[Row]) -> None:
+    """Prints a table on stdout, in colour where this command line prints in colour."""
+    cells = [[Cell(cell) if isinstance(cell, str) else cell for cell in row] for row in rows]
+    if click.get_current_context().color:
+        click.echo(_coloured_table(header, cells), nl=False)
+    else:
+        click.echo(plain_table(header, cells), nl=False)
+
+
+def print_data(data: Any, form: Form) -> None:
+    """Prints plain data as JSON or YAML on stdout."""
+    if form == "json":
+        click.echo(json.dumps(data, indent=2))
+    else:
+        click.echo(yaml.safe_dump(data, sort_keys=False), nl=False)
+
+
+def plain_table(header: Sequence[str], rows: Sequence[Sequence[Cell]]) -> str:
+    """Aligned columns; an empty cell is `-`, so that a column can be cut out by blanks."""
+    lines = [list(header), *([cell.text or "-" for cell in row] for row in rows)]
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    return "".join(
+        _GAP.join(text.ljust(width) for text, width in zip(line, widths, strict=True)).rstrip()
+        + "\n"
+        for line in lines
+    )
+
+
+def _coloured_table(header: Sequence[str], rows: Sequence[Sequence[Cell]]) -> str:
+    from rich.console import Console  # noqa: PLC0415 - 90 ms, only where it is used
+    from rich.table import Table  # noqa: PLC0415
+    from rich.text import Text  # noqa: PLC0415
+
+    table = Table(box=None, header_style="bold", pad_edge=False, padding=(0, len(_GAP), 0, 0))
+    for name in header:
+        table.add_column(name, no_wrap=True)
+    for row in rows:
+        table.add_row(*(Text(cell.text or "-", style=_STYLES[cell.tone]) for cell in row))
+    width = len(plain_table(header, rows))  # at least the longest line: nothing is cut
+    console = Console(force_terminal=True, width=width, color_system="standard", highlight=False)
+    with console.capture() as capture:
+        console.print(table)
+    return capture.get()

@@ -1,0 +1,50 @@
+"""`dragoon reference`: the pages of docs/ that are made from the code."""
+
+from collections.abc import Callable, Iterator
+from typing import Final
+
+import click
+
+from dragoon.app import config
+from dragoon.telemetry import metrics
+
+_CLI_INTRODUCTION: Final = """\
+# Commands
+
+Data goes to stdout, everything else to stderr. Piped output is plain text; scripts should take
+`-o json`, whose shape is that of the Kubernetes API, and not the tables. Every command ends with
+one of the exit codes below.
+"""
+
+
+def cli_reference(root: click.Group) -> str:
+    """docs/cli.md: the help of every command that is not hidden."""
+    sections = [_CLI_INTRODUCTION]
+    sections += [f"## {name}\n\n```\n{text}\n```\n" for name, text in _helps(root)]
+    return "\n".join(sections)
+
+
+def _helps(root: click.Group) -> Iterator[tuple[str, str]]:
+    # A fixed width: the page must not depend on the terminal it was made on.
+    top = click.Context(root, info_name="dragoon", terminal_width=100)
+    yield "dragoon", root.get_help(top)
+    for name in root.list_commands(top):
+        command = root.get_command(top, name)
+        if command is not None and not command.hidden:
+            inner = click.Context(command, info_name=name, parent=top, terminal_width=100)
+            yield f"dragoon {name}", command.get_help(inner)
+
+
+@click.command(hidden=True)
+@click.argument("page", type=click.Choice(["cli", "configuration", "metrics"]))
+@click.pass_context
+def command(ctx: click.Context, page: str) -> None:
+    """Print a reference page of the documentation."""
+    root = ctx.find_root().command
+    assert isinstance(root, click.Group)  # noqa: S101 - this command hangs below the group
+    pages: dict[str, Callable[[], str]] = {
+        "cli": lambda: cli_reference(root),
+        "configuration": config.reference,
+        "metrics": metrics.reference,
+    }
+    click.echo(pages[page](), nl=False)

@@ -1,0 +1,200 @@
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import click
+import pytest
+
+from dragoon.cli import exits, main, reference
+from dragoon.cli.lazy import LazyGroup
+from dragoon.errors import (
+    ApiForbiddenError,
+    ApiUnavailableError,
+    ClaimGoneError,
+    ConfigError,
+    DragoonError,
+    DriverMissingError,
+    KubeletError,
+    StateError,
+    UnsupportedError,
+)
+
+DOCS = Path(__file__).parents[3] / "docs"
+HEAVY = {"grpc", "kubernetes", "aiohttp", "pynvml", "rich", "structlog", "msgspec", "yaml"}
+
+
+def python(code: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=60
+    )
+
+
+class Failing(main.Root):
+    """The real root with a command that raises what it was given."""
+
+    def __init__(self, failure: BaseException) -> None:
+        super().__init__("dragoon", lazy={}, params=main.root.params, callback=main.root.callback)
+        self.failure = failure
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command:
+        @click.command(cmd_name)
+        def command() -> None:
+            raise self.failure
+
+        return command
+
+
+def outcome(failure: BaseException, *options: str) -> int:
+    return main.run([*options, "fail"], command=Failing(failure))
+
+
+def test_help_imports_nothing_heavy_and_no_command() -> None:
+    found = python(
+        "import sys; from dragoon.cli import main; main.run(['--help']);"
+        "print(*sorted(sys.modules), file=sys.stderr)"
+    )
+    loaded = set(found.stderr.split())
+    assert "Commands:" in found.stdout
+    assert not loaded & HEAVY
+    assert {name for name in loaded if name.startswith("dragoon")} == {
+        "dragoon",
+        "dragoon.cli",
+        "dragoon.cli.exits",
+        "dragoon.cli.lazy",
+        "dragoon.cli.main",
+        "dragoon.errors",
+    }
+
+
+def test_help_imports_few_modules_beyond_click() -> None:
+    count = "import sys; {}; print(len(sys.modules), file=sys.stderr)"
+    alone = int(python(count.format("import click, traceback")).stderr)
+    ours = int(
+        python(count.format("from dragoon.cli import main; main.run(['--help'])")).stderr.split()[
+            -1
+        ]
+    )
+    assert ours - alone < 40
+
+
+def test_help_says_the_exit_codes(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main.run(["--help"]) == 0
+    text = " ".join(capsys.readouterr().out.split())
+    for code, meaning in exits.MEANINGS.items():
+        assert f"{code} {meaning}" in text
+
+
+def test_every_command_in_the_table_has_the_help_of_the_table() -> None:
+    assert isinstance(main.root, LazyGroup)
+    for name, entry in main.COMMANDS.items():
+        command = entry.load()
+        assert command.get_short_help_str(limit=200) == entry.text, name
+        assert command.hidden == entry.hidden, name
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (ConfigError("x"), 2),
+        (UnsupportedError("x"), 2),
+        (DriverMissingError("x"), 3),
+        (ApiUnavailableError("x"), 3),
+        (ApiForbiddenError("x"), 3),
+        (KubeletError("x"), 3),
+        (StateError("x"), 3),
+        (ClaimGoneError("x"), 1),
+        (DragoonError("x"), 4),
+    ],
+)
+def test_an_error_of_ours_ends_with_the_code_of_its_kind(error: DragoonError, code: int) -> None:
+    assert outcome(error) == code
+
+
+def test_an_error_is_a_message_and_a_hint_on_stderr(capsys: pytest.CaptureFixture[str]) -> None:
+    assert outcome(ConfigError("field x: found 1", hint="set it to 2")) == 2
+    told = capsys.readouterr()
+    assert told.err == "error: field x: found 1\nhint: set it to 2\n"
+    assert not told.out
+
+
+def test_an_error_without_a_hint_has_no_hint_line(capsys: pytest.CaptureFixture[str]) -> None:
+    outcome(ConfigError("field x: found 1"))
+    assert capsys.readouterr().err == "error: field x: found 1\n"
+
+
+def test_a_bug_is_one_line_and_says_how_to_see_more(capsys: pytest.CaptureFixture[str]) -> None:
+    assert outcome(ZeroDivisionError("oops")) == 4
+    told = capsys.readouterr().err
+    assert told.startswith("error: internal fault: ZeroDivisionError: oops\nhint: ")
+    assert "--debug" in told
+    assert "Traceback" not in told
+
+
+def test_debug_shows_the_traceback(capsys: pytest.CaptureFixture[str]) -> None:
+    assert outcome(ZeroDivisionError("oops"), "--debug") == 4
+    assert "Traceback (most recent call last)" in capsys.readouterr().err
+
+
+def test_an_interrupt_ends_with_130() -> None:
+    assert outcome(KeyboardInterrupt()) == 130
+
+
+@pytest.mark.parametrize("arguments", [["nonsense"], ["--nonsense"], ["--color", "blue"], []])
+def test_wrong_usage_ends_with_2_and_says_so_on_stderr(
+    arguments: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main.run(arguments) == 2
+    told = capsys.readouterr()
+    assert not told.out
+    assert "Usage: dragoon" in told.err
+
+
+@pytest.mark.parametrize("arguments", ["version", "--help"])
+def test_a_broken_pipe_is_silent(arguments: str) -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    with os.fdopen(writer, "w") as stdout:
+        found = subprocess.run(
+            [sys.executable, "-m", "dragoon", arguments],
+            stdout=stdout,
+            stderr=subprocess.PIPE,
+            check=False,
+            timeout=60,
+        )
+    assert found.stderr == b""
+
+
+def test_python_dash_m_runs_the_command() -> None:
+    found = subprocess.run(
+        [sys.executable, "-m", "dragoon", "version"],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+    )
+    assert found.stdout.startswith("dragoon 0.")
+
+
+@pytest.mark.parametrize(
+    ("choice", "environment", "is_terminal", "expected"),
+    [
+        ("auto", {}, True, True),
+        ("auto", {}, False, False),
+        ("auto", {"NO_COLOR": "1"}, True, False),
+        ("auto", {"NO_COLOR": ""}, True, True),
+        ("auto", {"TERM": "dumb"}, True, False),
+        ("always", {"NO_COLOR": "1", "TERM": "dumb"}, False, True),
+        ("never", {}, True, False),
+    ],
+)
+def test_colour_follows_flag_environment_and_terminal(
+    choice: str, environment: dict[str, str], *, is_terminal: bool, expected: bool
+) -> None:
+    assert main.wants_colour(choice, environment, is_terminal=is_terminal) == expected
+
+
+def test_the_command_page_of_the_documentation_is_what_help_says() -> None:
+    assert (DOCS / "cli.md").read_text() == reference.cli_reference(main.root), (
+        "run: dragoon reference cli > docs/cli.md"
+    )
