@@ -1,8 +1,9 @@
 """Well-known names (DESIGN section 2). Everything named after the driver derives from its name."""
 
+import re
 from typing import Final
 
-from dragoon.errors import ConfigError
+from dragoon.errors import ConfigError, InvalidInputError
 
 DRIVER_NAME: Final = "gpu.dragoon.dev"
 
@@ -20,6 +21,7 @@ TAINT_LOST: Final = "dragoon.dev/lost"
 FINALIZER: Final = "resource.kubernetes.io/delete-protection"
 
 _DRIVER_NAME_LIMIT = 63
+_UID = re.compile(r"[0-9A-Za-z][0-9A-Za-z-]{0,62}")
 
 
 def check_driver_name(name: str) -> str:
@@ -44,3 +46,15 @@ def check_driver_name(name: str) -> str:
             hint="set driverName to a name such as gpu.dragoon.dev",
         )
     return name
+
+
+def check_uid(uid: str, *, field: str) -> str:
+    """Returns the UID of an object, or raises InvalidInputError: it becomes part of file names.
+
+    Kubernetes makes UUIDs; any short word of letters, digits and "-" is as harmless.
+    """
+    if not _UID.fullmatch(uid):
+        raise InvalidInputError(
+            f"{field}: found {uid!r}, allowed are at most 63 letters, digits and '-'"
+        )
+    return uid

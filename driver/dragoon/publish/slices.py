@@ -1,0 +1,132 @@
+"""Devices as the ResourceSlices of one pool, `<node>/gpu`. Pure.
+
+The allocator reads slices in the order of their names, so names begin with their index. A pool
+has at least one slice, possibly empty: it says that the driver is here and there is no GPU.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from dragoon.api import limits
+from dragoon.errors import ConfigError
+from dragoon.gpu.model import Inventory, PciAddress
+from dragoon.kube.port import NODES, SLICES
+from dragoon.publish import domains
+from dragoon.publish.devices import Device, build
+
+FIRST_GENERATION: Final = 1
+
+DEVICES_PER_SLICE: Final = limits.DEVICES_PER_DETAILED_SLICE
+"""Always the lower limit: a first taint must not move devices to other slices."""
+
+_INDEX: Final = re.compile(r"([0-9a-f]{5,})-", re.ASCII)
+_POOL_SUFFIX: Final = "/gpu"
+
+Object = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Pool:
+    """Whose slices these are. node_uid is empty where no Node object is known (the CLI)."""
+
+    driver: str
+    node: str
+    node_uid: str = ""
+
+    @property
+    def name(self) -> str:
+        return self.node + _POOL_SUFFIX
+
+    @property
+    def owners(self) -> list[Object]:
+        """The Node as controlling owner: its slices go when it goes."""
+        if not self.node_uid:
+            return []
+        return [
+            {
+                "apiVersion": NODES.api_version,
+                "kind": NODES.kind,
+                "name": self.node,
+                "uid": self.node_uid,
+                "controller": True,
+            }
+        ]
+
+
+def check_node_name(node: str) -> str:
+    """Returns the name of a node, or raises ConfigError where it cannot be in a pool's name."""
+    limit = limits.POOL_NAME_BYTES - len(_POOL_SUFFIX)
+    if not limits.is_subdomain(node, limit):
+        raise ConfigError(
+            f"node name: found {node!r} ({len(node)} characters), allowed is a lower-case DNS "
+            f"subdomain of at most {limit} characters",
+            hint="give the name of the Node object",
+        )
+    return node
+
+
+def pack(devices: Sequence[Device]) -> tuple[tuple[Device, ...], ...]:
+    """The devices of each slice, in the given order."""
+    size = DEVICES_PER_SLICE
+    parts = tuple(tuple(devices[at : at + size]) for at in range(0, len(devices), size))
+    return parts or ((),)
+
+
+def spec(pool: Pool, devices: Sequence[Object], *, count: int, generation: int) -> Object:
+    """The spec of one slice of a pool of `count` slices. devices are raw."""
+    return {
+        "driver": pool.driver,
+        "nodeName": pool.node,
+        "pool": {"name": pool.name, "generation": generation, "resourceSliceCount": count},
+        "devices": list(devices),
+    }
+
+
+def new(pool: Pool, index: int, spec_: Object) -> Object:
+    """A slice to be created; the server completes its name."""
+    owners = {"ownerReferences": pool.owners} if pool.owners else {}
+    return {
+        "apiVersion": SLICES.api_version,
+        "kind": SLICES.kind,
+        "metadata": {"generateName": f"{index:05x}-{pool.driver}-{pool.node}-", **owners},
+        "spec": spec_,
+    }
+
+
+def index_of(slice_: Mapping[str, Any]) -> int | None:
+    """The index in a slice's name, None where it has none of ours."""
+    found = _INDEX.match(slice_["metadata"]["name"])
+    return None if found is None else int(found[1], 16)
+
+
+def render(
+    inventory: Inventory,
+    *,
+    node: str,
+    driver: str,
+    groups: Sequence[Sequence[PciAddress]],
+    previous_domains: Mapping[PciAddress, str] | None = None,
+) -> tuple[Object, ...]:
+    """The slices that a node with these GPUs publishes first, without a Node as owner.
+
+    groups: the NVLink groups of the inventory (gpu.topology). Raises ConfigError for a name that
+    no Node can have.
+    """
+    pool = Pool(driver, check_node_name(node))
+    values = domains.assign(groups, node=node, previous=previous_domains or {})
+    parts = pack(build(inventory, domains=values).devices)
+    return tuple(
+        new(
+            pool,
+            index,
+            spec(
+                pool,
+                [device.raw() for device in part],
+                count=len(parts),
+                generation=FIRST_GENERATION,
+            ),
+        )
+        for index, part in enumerate(parts)
+    )
