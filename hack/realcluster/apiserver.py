@@ -1,0 +1,57 @@
+"""Ask the API server, and the other components' health endpoints, small questions."""
+
+import json
+import ssl
+import urllib.error
+import urllib.request
+from pathlib import Path
+from typing import Any
+
+from realcluster.credentials import ADMIN, Credentials
+from realcluster.state import State
+
+
+class ApiServer:
+    """GET requests as administrator; for everything else there is kubectl."""
+
+    def __init__(self, state: State) -> None:
+        self._url = state.api_url
+        self._token = Credentials(Path(state.ca_file).parent).token(ADMIN)
+        self._trust = ssl.create_default_context(cafile=state.ca_file)
+
+    def text(self, path: str) -> str | None:
+        """The body of a successful answer, else None."""
+        headers = {"Authorization": f"Bearer {self._token}"}
+        request = urllib.request.Request(self._url + path, headers=headers)
+        return _body(request, self._trust)
+
+    def json(self, path: str) -> Any | None:
+        """The decoded body of a successful answer, else None."""
+        body = self.text(path)
+        return None if body is None else json.loads(body)
+
+    def is_ready(self) -> bool:
+        # Exactly `ok`: the answer of a server that is not ready contains "ping ok".
+        return self.text("/readyz") == "ok"
+
+
+def is_healthy(port: int, *, tls: bool = True) -> bool:
+    """Whether a component on this machine answers `ok` to /healthz."""
+    # Components make their own certificates, and this is loopback.
+    trust = ssl._create_unverified_context()  # noqa: S323, SLF001
+    scheme = "https" if tls else "http"
+    request = urllib.request.Request(f"{scheme}://127.0.0.1:{port}/healthz")
+    return _body(request, trust if tls else None) == "ok"
+
+
+def _body(request: urllib.request.Request, trust: ssl.SSLContext | None) -> str | None:
+    # No proxy, whatever the environment says: all of this is one machine.
+    handlers: list[urllib.request.BaseHandler] = [urllib.request.ProxyHandler({})]
+    if trust is not None:
+        handlers.append(urllib.request.HTTPSHandler(context=trust))
+    try:
+        with urllib.request.build_opener(*handlers).open(request, timeout=5) as answer:
+            body: bytes = answer.read()
+    except (urllib.error.URLError, OSError, TimeoutError):
+        return None
+    return body.decode()
