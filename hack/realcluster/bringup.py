@@ -1,6 +1,7 @@
 """`up`: from nothing, or from whatever is there, to a cluster whose nodes are Ready."""
 
 import contextlib
+import dataclasses
 import fcntl
 import os
 import tempfile
@@ -59,12 +60,21 @@ def up(
 
 
 def _check_same(state: State, version: str, node_count: int, settings: Settings) -> None:
-    asked = (version, node_count, settings)
-    have = (state.kubernetes, len(state.nodes), state.settings)
-    if asked != have:
+    pairs = {
+        "kubernetes": (state.kubernetes, version),
+        "nodes": (len(state.nodes), node_count),
+        **{
+            name: (value, getattr(settings, name))
+            for name, value in dataclasses.asdict(state.settings).items()
+        },
+    }
+    differs = [
+        f"{name} {have!r}, not {ask!r}" for name, (have, ask) in pairs.items() if have != ask
+    ]
+    if differs:
         raise ClusterError(
-            f"cluster {state.name} is Kubernetes {have[0]} with {have[1]} nodes and {have[2]}, "
-            f"asked for are {asked[0]}, {asked[1]} and {asked[2]}: run `hack/cluster down` first"
+            f"cluster {state.name} is there already and has {'; '.join(differs)}: "
+            "run `hack/cluster down` first"
         )
 
 
