@@ -6,7 +6,7 @@ ApiInvalidError, ApiForbiddenError, ApiUnavailableError.
 """
 
 import enum
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -92,8 +92,10 @@ class Api(Protocol):
         namespace: str | None = None,
         fields: Mapping[str, str] | None = None,
         labels: str | None = None,
-    ) -> AsyncIterator[WatchEvent]:
+    ) -> AsyncGenerator[WatchEvent, None]:
         """Follows changes after resource_version until the server ends the stream.
+
+        Whoever stops earlier calls aclose(): it frees the connection.
 
         Raises ApiGoneError when the version is too old; ApiUnavailableError when the connection
         breaks.

@@ -1,0 +1,331 @@
+"""A real API server, asked through the ApiClient of `kubernetes.aio`: raw JSON in and out.
+
+The generated models and their decoder are never used: they drop fields they do not know and cost
+time (kubelet-tried.md 9). Every foreign exception is translated here.
+"""
+
+import asyncio
+import contextlib
+import random
+import ssl
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import aiohttp
+import msgspec
+from kubernetes.aio.client.api_client import ApiClient
+
+from dragoon import __version__
+from dragoon.errors import ApiError, ApiGoneError, ApiUnavailableError
+from dragoon.kube import paths
+from dragoon.kube.patching import check_shape
+from dragoon.kube.port import Listing, Object, PatchKind, Resource, WatchEvent
+from dragoon.kube.statuses import error_for, message_of, shortened
+
+USER_AGENT: Final = f"dragoon/{__version__}"
+
+_PAGE = 500
+_JSON = "application/json"
+_CONNECT_S = 10.0
+_REQUEST_S = 30.0
+_WATCH_S = 300
+# Bookmarks come about once a minute: a stream silent for three of them is dead.
+_WATCH_SILENCE_S = 180.0
+
+
+Query = list[tuple[str, str]]
+
+
+@dataclass(frozen=True, slots=True)
+class _Request:
+    method: str
+    path: str
+    query: Query = field(default_factory=list)
+    body: Any = None
+    content_type: str = _JSON
+
+    def __str__(self) -> str:
+        return f"{self.method} {self.path}"
+
+
+class KubeClient:
+    """The port `kube.port.Api` over HTTP(S).
+
+    reauthenticate is awaited once after an answer 401, then the call is made again.
+    request_timeout is in seconds, for one request; watch_silence is how many seconds a watch may
+    bring nothing, not even a bookmark, before its connection counts as dead.
+    """
+
+    def __init__(
+        self,
+        api_client: ApiClient,
+        *,
+        reauthenticate: Callable[[], Awaitable[None]] | None = None,
+        request_timeout: float = _REQUEST_S,
+        watch_silence: float = _WATCH_SILENCE_S,
+        rng: random.Random | None = None,
+    ) -> None:
+        api_client.user_agent = USER_AGENT
+        self._client = api_client
+        self._reauthenticate = reauthenticate
+        self._timeout = aiohttp.ClientTimeout(total=request_timeout, sock_connect=_CONNECT_S)
+        self._watch_timeout = aiohttp.ClientTimeout(
+            total=None, sock_connect=_CONNECT_S, sock_read=watch_silence
+        )
+        self._rng = rng or random.Random()  # noqa: S311 - spreads load, guards nothing
+
+    @property
+    def server(self) -> str:
+        """The URL of the API server, for messages."""
+        return str(self._client.configuration.host)
+
+    async def get(self, resource: Resource, name: str, *, namespace: str | None = None) -> Object:
+        return await self._call(_Request("GET", paths.item(resource, name, namespace)))
+
+    async def list(
+        self,
+        resource: Resource,
+        *,
+        namespace: str | None = None,
+        fields: Mapping[str, str] | None = None,
+        labels: str | None = None,
+    ) -> Listing:
+        path = paths.collection(resource, namespace)
+        query = _selectors(fields, labels)
+        try:
+            return await self._pages(resource, path, [*query, ("limit", str(_PAGE))])
+        except ApiGoneError:
+            # The pages outlived the server's memory of that version: ask for all at once.
+            return await self._pages(resource, path, query)
+
+    async def watch(
+        self,
+        resource: Resource,
+        *,
+        resource_version: str,
+        namespace: str | None = None,
+        fields: Mapping[str, str] | None = None,
+        labels: str | None = None,
+    ) -> AsyncGenerator[WatchEvent, None]:
+        path = paths.collection(resource, namespace)
+        seconds = round(_WATCH_S * self._rng.uniform(1, 2))
+        query = [
+            ("watch", "true"),
+            ("allowWatchBookmarks", "true"),
+            ("resourceVersion", resource_version),
+            ("timeoutSeconds", str(seconds)),
+            *_selectors(fields, labels),
+        ]
+        request = _Request("GET", path, query)
+        what = f"WATCH {path}"
+        async with (
+            self._response(request, self._watch_timeout) as response,
+            contextlib.aclosing(self._chunks(response, what)) as chunks,
+        ):
+            async for line in _lines(chunks):
+                yield _event(line, what)
+
+    async def create(self, resource: Resource, body: Object) -> Object:
+        namespace = _namespace(body)
+        paths.require_namespace(resource, namespace)
+        path = paths.collection(resource, namespace)
+        return await self._call(_Request("POST", path, body=body))
+
+    async def replace(
+        self, resource: Resource, body: Object, *, subresource: str | None = None
+    ) -> Object:
+        name = body.get("metadata", {}).get("name", "")
+        path = paths.item(resource, name, _namespace(body), subresource)
+        return await self._call(_Request("PUT", path, body=body))
+
+    async def patch(
+        self,
+        resource: Resource,
+        name: str,
+        patch: Any,
+        *,
+        kind: PatchKind = PatchKind.MERGE,
+        namespace: str | None = None,
+        subresource: str | None = None,
+        field_manager: str | None = None,
+    ) -> Object:
+        check_shape(patch, kind, field_manager)
+        query: Query = [("fieldManager", field_manager)] if field_manager else []
+        if kind is PatchKind.APPLY:
+            query.append(("force", "true"))
+        path = paths.item(resource, name, namespace, subresource)
+        return await self._call(_Request("PATCH", path, query, patch, kind.value))
+
+    async def delete(
+        self,
+        resource: Resource,
+        name: str,
+        *,
+        namespace: str | None = None,
+        uid: str | None = None,
+        resource_version: str | None = None,
+    ) -> None:
+        wanted = {"uid": uid, "resourceVersion": resource_version}
+        preconditions = {key: value for key, value in wanted.items() if value is not None}
+        options: Object = {"apiVersion": "v1", "kind": "DeleteOptions"}
+        if preconditions:
+            options["preconditions"] = preconditions
+        path = paths.item(resource, name, namespace)
+        await self._call(_Request("DELETE", path, body=options))
+
+    async def close(self) -> None:
+        await self._client.close()
+
+    async def _pages(self, resource: Resource, path: str, query: Query) -> Listing:
+        items: list[Object] = []
+        token = ""
+        while True:
+            after = [("continue", token)] if token else []
+            page = await self._call(_Request("GET", path, [*query, *after]))
+            items.extend(page.get("items") or ())
+            meta = page.get("metadata", {})
+            token = meta.get("continue") or ""
+            if not token:
+                break
+        for found in items:
+            # Servers leave both out of the items of a list, and not of a watch's events.
+            found.setdefault("apiVersion", resource.api_version)
+            found.setdefault("kind", resource.kind)
+        return Listing(items=tuple(items), resource_version=str(meta.get("resourceVersion", "")))
+
+    async def _call(self, request: _Request) -> Object:
+        async with self._response(request, self._timeout) as response:
+            with self._translated(str(request)):
+                raw = await response.read()
+        return _decoded(raw, str(request))
+
+    @contextlib.asynccontextmanager
+    async def _response(
+        self, request: _Request, timeout: aiohttp.ClientTimeout
+    ) -> AsyncIterator[aiohttp.ClientResponse]:
+        """Sends a request and yields the answer's head; raises ApiError unless it is a success."""
+        with self._translated(str(request)):
+            response = await self._send(request, timeout)
+            if response.status == 401 and self._reauthenticate is not None:
+                response.close()
+                await self._reauthenticate()
+                response = await self._send(request, timeout)
+        try:
+            if response.status >= 300:
+                with self._translated(str(request)):
+                    raw = await response.read()
+                raise error_for(response.status, f"{request}: {_complaint(raw)}")
+            yield response
+        finally:
+            # Cuts an unfinished stream; a body read to its end has left the connection before.
+            response.close()
+
+    async def _send(
+        self, request: _Request, timeout: aiohttp.ClientTimeout
+    ) -> aiohttp.ClientResponse:
+        verb, url, headers, body, _ = await self._client.param_serialize(
+            request.method,
+            request.path,
+            query_params=request.query,
+            header_params={"Accept": _JSON, "Content-Type": request.content_type},
+            body=request.body,
+            auth_settings=["BearerToken"],
+        )
+        answer = await self._client.call_api(
+            verb, url, header_params=headers, body=body, _request_timeout=timeout
+        )
+        response: aiohttp.ClientResponse = answer.response
+        return response
+
+    async def _chunks(
+        self, response: aiohttp.ClientResponse, what: str
+    ) -> AsyncGenerator[bytes, None]:
+        while True:
+            with self._translated(what):
+                chunk = await response.content.readany()
+            if not chunk:
+                return
+            yield chunk
+
+    @contextlib.contextmanager
+    def _translated(self, what: str) -> Iterator[None]:
+        try:
+            yield
+        except TimeoutError as error:
+            raise ApiUnavailableError(
+                f"{what}: no answer from {self.server} in time",
+                hint="check that the API server runs and can be reached from here",
+            ) from error
+        except (aiohttp.ClientError, OSError, ssl.SSLError, asyncio.IncompleteReadError) as error:
+            raise ApiUnavailableError(
+                f"{what}: cannot talk to {self.server}: {shortened(str(error) or repr(error))}",
+                hint="check the server's address, its certificate and the network",
+            ) from error
+
+
+def _namespace(body: Object) -> str | None:
+    found = body.get("metadata", {}).get("namespace")
+    return None if found is None else str(found)
+
+
+def _selectors(fields: Mapping[str, str] | None, labels: str | None) -> Query:
+    query: Query = []
+    if fields:
+        escaped = (f"{path}={_field_value(value)}" for path, value in fields.items())
+        query.append(("fieldSelector", ",".join(escaped)))
+    if labels:
+        query.append(("labelSelector", labels))
+    return query
+
+
+def _field_value(value: str) -> str:
+    """A value in a field selector: apimachinery's fields.EscapeValue."""
+    return value.replace("\\", "\\\\").replace(",", "\\,").replace("=", "\\=")
+
+
+async def _lines(chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    """The lines of a stream. One line may be larger than any buffer of the transport."""
+    parts: list[bytes] = []
+    async for chunk in chunks:
+        *complete, rest = chunk.split(b"\n")
+        for line in complete:
+            whole = b"".join((*parts, line))
+            parts.clear()
+            if whole.strip():
+                yield whole
+        if rest:
+            parts.append(rest)
+
+
+def _event(line: bytes, what: str) -> WatchEvent:
+    event = _decoded(line, what)
+    found = event.get("object")
+    kind = event.get("type")
+    if not isinstance(found, dict) or not isinstance(kind, str):
+        raise ApiUnavailableError(f"{what}: not a watch event: {_complaint(line)}")
+    if kind == "ERROR":
+        raise error_for(int(found.get("code") or 500), f"{what}: {message_of(found)}")
+    return WatchEvent(kind=kind, object=found)
+
+
+def _decoded(raw: bytes, what: str) -> Object:
+    try:
+        found = msgspec.json.decode(raw)
+    except msgspec.DecodeError as error:
+        raise ApiUnavailableError(
+            f"{what}: the answer is not JSON: {shortened(str(error), 200)}",
+            hint="check that the address is an API server's, not a proxy's",
+        ) from error
+    if not isinstance(found, dict):
+        raise ApiError(f"{what}: the answer is a JSON {type(found).__name__}, not an object")
+    return found
+
+
+def _complaint(raw: bytes) -> str:
+    """What the body of an error says: the message of a Status, else the start of the text."""
+    try:
+        status = msgspec.json.decode(raw)
+    except msgspec.DecodeError:
+        return shortened(raw[:2000].decode("utf-8", "replace"), 200)
+    return message_of(status) if isinstance(status, dict) else shortened(str(status), 200)

@@ -1,0 +1,269 @@
+"""A local copy of a collection that follows a watch.
+
+List, then watch from the list's version; after a break watch again from the last version seen,
+after 410 (or a row of breaks) list again. Handlers see every key's changes in a legal order:
+added, updated any number of times, deleted. There is no periodic resync.
+"""
+
+import asyncio
+import contextlib
+import logging
+import time
+from collections.abc import Awaitable, Callable, ItemsView, Mapping
+from dataclasses import dataclass
+from typing import Any, Generic, NamedTuple, TypeVar
+
+from dragoon.errors import ApiUnavailableError, DragoonError
+from dragoon.kube.backoff import Backoff
+from dragoon.kube.port import Api, Listing, Object, Resource, WatchEvent
+
+T = TypeVar("T")
+log = logging.getLogger(__name__)
+
+# After so many breaks in a row the copy is refreshed by a list: one list is then cheaper than
+# doubt (a server restored from a backup answers watches from "future" versions with 504 for ever).
+_BREAKS_BEFORE_LIST = 5
+
+
+class Key(NamedTuple):
+    """Of an object: namespace is empty where the resource is cluster-scoped."""
+
+    namespace: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Change(Generic[T]):
+    """What happened to one object: added (old is None), deleted (new is None) or updated."""
+
+    key: Key
+    old: T | None
+    new: T | None
+
+
+@dataclass(frozen=True, slots=True)
+class InformerState:
+    """For telemetry.
+
+    last_error: what broke list or watch, None once either brought something again.
+    last_event: when the last list, event or bookmark came, in seconds of the informer's clock.
+    events, lists and breaks count since the start.
+    """
+
+    synced: bool
+    last_error: DragoonError | None
+    last_event: float | None
+    resource_version: str
+    events: int
+    lists: int
+    breaks: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry(Generic[T]):
+    uid: str
+    revision: int
+    value: T
+
+
+class Informer(Generic[T]):
+    """Follows one resource. All methods belong to the event loop that runs run().
+
+    decode turns a raw object into what is kept (default: the object itself); an object that it
+    fails on is left out of the copy and logged.
+    """
+
+    def __init__(
+        self,
+        api: Api,
+        resource: Resource,
+        *,
+        namespace: str | None = None,
+        fields: Mapping[str, str] | None = None,
+        labels: str | None = None,
+        decode: Callable[[Object], T] | None = None,
+        backoff: Backoff | None = None,
+        sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._api = api
+        self._resource = resource
+        self._scope: dict[str, Any] = {"namespace": namespace, "fields": fields, "labels": labels}
+        self._decode: Callable[[Object], Any] = decode or _unchanged
+        self._backoff = backoff or Backoff()
+        self._sleep = sleep
+        self._clock = clock
+        self._entries: dict[Key, _Entry[T]] = {}
+        self._handlers: list[Callable[[Change[T]], None]] = []
+        self._synced = asyncio.Event()
+        self._revision = 0
+        self._last_error: DragoonError | None = None
+        self._last_event: float | None = None
+        self._events = self._lists = self._breaks = 0
+
+    @property
+    def state(self) -> InformerState:
+        return InformerState(
+            synced=self._synced.is_set(),
+            last_error=self._last_error,
+            last_event=self._last_event,
+            resource_version=str(self._revision) if self._revision else "",
+            events=self._events,
+            lists=self._lists,
+            breaks=self._breaks,
+        )
+
+    def get(self, name: str, namespace: str = "") -> T | None:
+        """The local copy of one object, None where there is none."""
+        entry = self._entries.get(Key(namespace, name))
+        return None if entry is None else entry.value
+
+    def items(self) -> ItemsView[Key, T]:
+        """The local copy of all objects, as it is now."""
+        return {key: entry.value for key, entry in self._entries.items()}.items()
+
+    def subscribe(self, handler: Callable[[Change[T]], None]) -> None:
+        """Calls handler on the loop for every change from now on, and for what is here already.
+
+        A handler must not block. One that raises is logged and called again for the next change.
+        """
+        for key, entry in self._entries.items():
+            self._call(handler, Change(key, None, entry.value))
+        self._handlers.append(handler)
+
+    async def synced(self) -> None:
+        """Waits until the first list is in the copy. Says nothing about how old the copy is."""
+        await self._synced.wait()
+
+    def observe(self, written: Object) -> None:
+        """Takes the answer to an own write into the copy before the watch brings it.
+
+        Without it the next decision could be made from a copy older than the last one's effect.
+        Older than what the watch has shown: ignored. Versions of one server are numbers in order.
+        """
+        if int(written["metadata"]["resourceVersion"]) > self._revision:
+            self._take(written)
+
+    async def run(self) -> None:
+        """Keeps the copy current until cancelled; errors of the API are waited out."""
+        listed = False
+        while True:
+            try:
+                if not listed:
+                    await self._list()
+                    listed = True
+                await self._watch()
+            except DragoonError as error:
+                # Only a broken connection leaves the last version good to continue from.
+                broken = isinstance(error, ApiUnavailableError)
+                listed = listed and broken and self._backoff.failures < _BREAKS_BEFORE_LIST
+                await self._pause(error)
+
+    async def _list(self) -> None:
+        listing = await self._api.list(self._resource, **self._scope)
+        self._lists += 1
+        self._heard()
+        self._replace(listing)
+        self._synced.set()
+
+    async def _watch(self) -> None:
+        stream = self._api.watch(
+            self._resource, resource_version=str(self._revision), **self._scope
+        )
+        silent = True
+        async with contextlib.aclosing(stream):
+            async for event in stream:
+                silent = False
+                self._events += 1
+                self._backoff.reset()
+                self._heard()
+                self._see(event)
+        if silent:
+            # A server that ends every watch at once must not be asked in a tight loop.
+            raise ApiUnavailableError(f"watch of {self._resource.plural} ended without an event")
+
+    def _heard(self) -> None:
+        self._last_error = None
+        self._last_event = self._clock()
+
+    async def _pause(self, error: DragoonError) -> None:
+        self._breaks += 1
+        self._last_error = error
+        delay = self._backoff.next()
+        log.log(
+            logging.INFO if error.retryable else logging.WARNING,
+            "%s: list and watch broke, next try in %.1f s: %s",
+            self._resource.plural,
+            delay,
+            error,
+        )
+        await self._sleep(delay)
+
+    def _replace(self, listing: Listing) -> None:
+        revision = int(listing.resource_version)
+        if revision < self._revision:
+            # Only a server restored from a backup goes back: no entry is newer than its word.
+            self._entries = {
+                key: _Entry(entry.uid, -1, entry.value) for key, entry in self._entries.items()
+            }
+        found = {_key(entry) for entry in listing.items}
+        for key, entry in list(self._entries.items()):
+            # What observe() brought after the list was made is newer than the list.
+            if key not in found and entry.revision <= revision:
+                self._forget(key)
+        for raw in listing.items:
+            self._take(raw)
+        self._revision = revision
+
+    def _see(self, event: WatchEvent) -> None:
+        revision = int(event.object["metadata"]["resourceVersion"])
+        if event.kind == "DELETED":
+            key = _key(event.object)
+            entry = self._entries.get(key)
+            if entry is not None and entry.revision <= revision:
+                self._forget(key)
+        elif event.kind != "BOOKMARK":
+            self._take(event.object)
+        self._revision = revision
+
+    def _take(self, raw: Object) -> None:
+        key, meta = _key(raw), raw["metadata"]
+        revision = int(meta["resourceVersion"])
+        old = self._entries.get(key)
+        if old is not None and revision <= old.revision:
+            return
+        if old is not None and old.uid != meta["uid"]:
+            self._forget(key)
+            old = None
+        try:
+            value = self._decode(raw)
+        except Exception:  # one bad object must not cost the others
+            log.exception("%s %s cannot be read, it is left out", self._resource.kind, key)
+            self._forget(key)
+            return
+        self._entries[key] = _Entry(meta["uid"], revision, value)
+        self._tell(Change(key, None if old is None else old.value, value))
+
+    def _forget(self, key: Key) -> None:
+        old = self._entries.pop(key, None)
+        if old is not None:
+            self._tell(Change(key, old.value, None))
+
+    def _tell(self, change: Change[T]) -> None:
+        for handler in tuple(self._handlers):
+            self._call(handler, change)
+
+    def _call(self, handler: Callable[[Change[T]], None], change: Change[T]) -> None:
+        try:
+            handler(change)
+        except Exception:  # a handler's fault must not stop the others, nor the copy
+            log.exception("a handler of %s failed for %s", self._resource.plural, change.key)
+
+
+def _unchanged(raw: Object) -> Object:
+    return raw
+
+
+def _key(raw: Object) -> Key:
+    meta = raw["metadata"]
+    return Key(meta.get("namespace", ""), meta["name"])

@@ -1,0 +1,360 @@
+"""An API server in this process: the port `kube.port.Api` on an in-memory store.
+
+For tests and `dragoon demo`. It behaves like kube-apiserver where Dragoon relies on it: versions,
+conflicts, generations, finalizers, status subresources, the rules of resource.k8s.io, selectors,
+watches that end in 410. It does not check permissions or that a namespace exists, and deletes pods
+without a grace period.
+"""
+
+import asyncio
+import secrets
+import string
+import uuid
+from collections.abc import AsyncGenerator, Callable, Mapping
+from datetime import UTC, datetime
+from typing import Any, TypeVar
+
+import msgspec
+
+from dragoon.errors import ApiConflictError, ApiInvalidError, ApiNotFoundError, ApiUnavailableError
+from dragoon.kube import patching, paths, writes
+from dragoon.kube.faults import Call, Faults
+from dragoon.kube.port import Listing, Object, PatchKind, Resource, WatchEvent
+from dragoon.kube.selecting import Matcher, matcher
+from dragoon.kube.store import Change, Key, Store
+from dragoon.kube.traits import CUSTOM, TRAITS, Findings, Traits
+
+T = TypeVar("T")
+Validator = Callable[[Object], Findings]
+
+_SUFFIX = string.ascii_lowercase + string.digits
+
+
+class MemoryApi:
+    """The API server. Every object is copied on its way in and out.
+
+    validators: extra checks of a whole object per resource; each finding makes the write invalid.
+    history: how many changes a watch may lag behind before it gets 410.
+    bookmark_interval: seconds between the bookmarks of a silent watch.
+    """
+
+    def __init__(
+        self,
+        *,
+        validators: Mapping[Resource, Validator] | None = None,
+        history: int = 10_000,
+        bookmark_interval: float = 60.0,
+        now: Callable[[], datetime] = lambda: datetime.now(UTC),
+    ) -> None:
+        self._validators = validators or {}
+        self._store = Store(history)
+        self._applied: dict[tuple[str, str, str | None], Any] = {}
+        self._bookmark_interval = bookmark_interval
+        self._now = now
+        self.faults = Faults(self._store.wake)
+
+    @property
+    def resource_version(self) -> str:
+        """The version of the last write."""
+        return str(self._store.revision)
+
+    def compact(self) -> None:
+        """Forgets the history: watches from older versions get 410."""
+        self._store.compact()
+
+    def bookmark(self) -> None:
+        """Sends a bookmark on every open watch."""
+        self._store.bookmark()
+
+    async def get(self, resource: Resource, name: str, *, namespace: str | None = None) -> Object:
+        paths.require_namespace(resource, namespace)
+        call = Call("get", resource, name, namespace)
+        await self.faults.meet(call)
+        found = _copy(self._existing(resource, _key(resource, name, namespace)))
+        await self.faults.meet(call, late=True)
+        return found
+
+    async def list(
+        self,
+        resource: Resource,
+        *,
+        namespace: str | None = None,
+        fields: Mapping[str, str] | None = None,
+        labels: str | None = None,
+    ) -> Listing:
+        call = Call("list", resource, namespace=namespace)
+        await self.faults.meet(call)
+        matches = matcher(fields, labels, _traits(resource).selectable)
+        found = self._store.items(resource, _scope(resource, namespace))
+        answer = Listing(
+            items=tuple(_copy(entry) for entry in found if matches(entry)),
+            resource_version=self.resource_version,
+        )
+        await self.faults.meet(call, late=True)
+        return answer
+
+    async def watch(
+        self,
+        resource: Resource,
+        *,
+        resource_version: str,
+        namespace: str | None = None,
+        fields: Mapping[str, str] | None = None,
+        labels: str | None = None,
+    ) -> AsyncGenerator[WatchEvent, None]:
+        await self.faults.meet(Call("watch", resource, namespace=namespace))
+        matches = _scoped(
+            matcher(fields, labels, _traits(resource).selectable), resource, namespace
+        )
+        cuts, ends, bookmarks = self.faults.cuts, self.faults.ends, self._store.bookmarks
+        seen = _revision(resource_version)
+        if seen == 0:
+            seen = self._store.revision
+            for entry in [e for e in self._store.items(resource) if matches(e)]:
+                yield WatchEvent("ADDED", _copy(entry))
+        while self.faults.ends == ends:
+            changes = self._store.since(resource, seen)
+            for event in [_event(change, matches) for change in changes]:
+                self._check_cut(cuts)
+                if event is not None:
+                    yield event
+            self._check_cut(cuts)
+            if changes:
+                seen = changes[-1].revision
+                continue
+            seen = self._store.revision
+            if self._store.bookmarks == bookmarks and await self._woken():
+                continue
+            bookmarks = self._store.bookmarks
+            yield _bookmark(resource, seen)
+
+    async def create(self, resource: Resource, body: Object) -> Object:
+        sent = _copy(body)
+        meta = sent.get("metadata") or {}
+        paths.require_namespace(resource, meta.get("namespace"))
+        call = Call("create", resource, meta.get("name", ""), meta.get("namespace"))
+        await self.faults.meet(call)
+        answer = _copy(self._create(resource, sent))
+        await self.faults.meet(call, late=True)
+        return answer
+
+    async def replace(
+        self, resource: Resource, body: Object, *, subresource: str | None = None
+    ) -> Object:
+        sent = _copy(body)
+        meta = sent.get("metadata") or {}
+        name, namespace = meta.get("name", ""), meta.get("namespace")
+        paths.require_namespace(resource, namespace)
+        call = Call("replace", resource, name, namespace, subresource)
+        await self.faults.meet(call)
+        key = _key(resource, name, namespace)
+        old = self._existing(resource, key)
+        if not meta.get("resourceVersion") and not _traits(resource).unconditional:
+            writes.refuse(resource, name, ["metadata.resourceVersion: must be specified"])
+        answer = _copy(self._update(resource, key, old, sent, subresource))
+        await self.faults.meet(call, late=True)
+        return answer
+
+    async def patch(
+        self,
+        resource: Resource,
+        name: str,
+        patch: Any,
+        *,
+        kind: PatchKind = PatchKind.MERGE,
+        namespace: str | None = None,
+        subresource: str | None = None,
+        field_manager: str | None = None,
+    ) -> Object:
+        patching.check_shape(patch, kind, field_manager)
+        paths.require_namespace(resource, namespace)
+        call = Call("patch", resource, name, namespace, subresource)
+        await self.faults.meet(call)
+        key = _key(resource, name, namespace)
+        sent = _copy(patch)
+        if kind is PatchKind.APPLY:
+            stored = self._apply(resource, key, sent, subresource, str(field_manager))
+        else:
+            old = self._existing(resource, key)
+            stored = self._update(resource, key, old, _patched(kind, old, sent), subresource)
+        answer = _copy(stored)
+        await self.faults.meet(call, late=True)
+        return answer
+
+    async def delete(
+        self,
+        resource: Resource,
+        name: str,
+        *,
+        namespace: str | None = None,
+        uid: str | None = None,
+        resource_version: str | None = None,
+    ) -> None:
+        paths.require_namespace(resource, namespace)
+        call = Call("delete", resource, name, namespace)
+        await self.faults.meet(call)
+        key = _key(resource, name, namespace)
+        old = self._existing(resource, key)
+        writes.check_preconditions(resource, old, {"uid": uid, "resourceVersion": resource_version})
+        if not old["metadata"].get("finalizers"):
+            self._store.remove(resource, key)
+        elif not old["metadata"].get("deletionTimestamp"):
+            going = {"deletionTimestamp": self._stamp(), "deletionGracePeriodSeconds": 0}
+            self._store.put(resource, key, {**old, "metadata": {**old["metadata"], **going}})
+        await self.faults.meet(call, late=True)
+
+    async def close(self) -> None:
+        """Nothing to close: the store lives as long as this object."""
+
+    def _check_cut(self, cuts: int) -> None:
+        if self.faults.cuts != cuts:
+            raise ApiUnavailableError("the watch was cut")
+
+    async def _woken(self) -> bool:
+        """Waits for the store; False when it is time for a bookmark."""
+        try:
+            async with asyncio.timeout(self._bookmark_interval):
+                await self._store.pulse()
+        except TimeoutError:
+            return False
+        return True
+
+    def _create(self, resource: Resource, body: Object) -> Object:
+        self.faults.strip(resource, body)
+        writes.check_kind(resource, body)
+        meta = body["metadata"]
+        name = meta.get("name") or _generated(resource, meta)
+        key = _key(resource, name, meta.get("namespace"))
+        if self._store.get(resource, key) is not None:
+            raise ApiConflictError(f"{resource.plural} {name!r} already exists", status=409)
+        new = writes.created(
+            resource, _traits(resource), body, name=name, uid=str(uuid.uuid4()), now=self._stamp()
+        )
+        self._validate(resource, new)
+        return self._store.put(resource, key, new)
+
+    def _update(
+        self, resource: Resource, key: Key, old: Object, body: Object, subresource: str | None
+    ) -> Object:
+        self.faults.strip(resource, body)
+        traits = _traits(resource)
+        # A copy: defaults are filled in place, and what is stored must never change.
+        new = writes.updated(
+            resource, traits, _copy(old), body, subresource=subresource, now=self._stamp()
+        )
+        if new == old:  # A write that changes nothing makes no new version.
+            return old
+        self._validate(resource, new)
+        stored = self._store.put(resource, key, new)
+        meta = stored["metadata"]
+        if meta.get("deletionTimestamp") and not meta.get("finalizers"):
+            self._store.remove(resource, key)
+        return stored
+
+    def _apply(
+        self, resource: Resource, key: Key, config: Object, subresource: str | None, manager: str
+    ) -> Object:
+        for field in ("apiVersion", "kind"):
+            if not config.get(field):
+                raise ApiInvalidError(f"{field}: an apply patch must have it", status=400)
+        namespace, name = key
+        own = {"name": name, **({"namespace": namespace} if namespace else {})}
+        config = {**config, "metadata": {**(config.get("metadata") or {}), **own}}
+        old = self._store.get(resource, key)
+        if old is None:
+            if subresource is not None:
+                self._existing(resource, key)
+            stored = self._create(resource, _copy(config))
+        else:
+            before = self._applied.get((old["metadata"]["uid"], manager, subresource))
+            body = patching.applied(_copy(old), config, before)
+            stored = self._update(resource, key, old, body, subresource)
+        self._applied[stored["metadata"]["uid"], manager, subresource] = config
+        return stored
+
+    def _validate(self, resource: Resource, new: Object) -> None:
+        validator = self._validators.get(resource)
+        if validator is not None:
+            writes.refuse(resource, new["metadata"]["name"], validator(_copy(new)))
+
+    def _existing(self, resource: Resource, key: Key) -> Object:
+        found = self._store.get(resource, key)
+        if found is None:
+            shown = "/".join(part for part in key if part)
+            raise ApiNotFoundError(f"{resource.plural} {shown!r} not found", status=404)
+        return found
+
+    def _stamp(self) -> str:
+        return self._now().astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def _copy(found: T) -> T:
+    """A copy by way of JSON, so that only what can travel to a server is accepted."""
+    copied: T = msgspec.json.decode(msgspec.json.encode(found))
+    return copied
+
+
+def _traits(resource: Resource) -> Traits:
+    return TRAITS.get(resource, CUSTOM)
+
+
+def _scope(resource: Resource, namespace: str | None) -> str | None:
+    return namespace if resource.namespaced else None
+
+
+def _scoped(matches: Matcher, resource: Resource, namespace: str | None) -> Matcher:
+    scope = _scope(resource, namespace)
+    if scope is None:
+        return matches
+    return lambda found: found["metadata"].get("namespace") == scope and matches(found)
+
+
+def _key(resource: Resource, name: str, namespace: str | None) -> Key:
+    paths.segment(name, "name")
+    return (namespace or "" if resource.namespaced else "", name)
+
+
+def _generated(resource: Resource, meta: Mapping[str, Any]) -> str:
+    prefix = meta.get("generateName")
+    if not prefix:
+        writes.refuse(resource, "", ["metadata.name: Required value: name or generateName"])
+    # The server cuts the prefix so that five random characters fit into 63.
+    return str(prefix)[:58] + "".join(secrets.choice(_SUFFIX) for _ in range(5))
+
+
+def _patched(kind: PatchKind, old: Object, patch: Any) -> Any:
+    if kind is PatchKind.JSON:
+        return patching.json_patched(_copy(old), patch)
+    if kind is PatchKind.STRATEGIC:
+        return patching.strategic(_copy(old), patch)
+    return patching.merged(_copy(old), patch)
+
+
+def _revision(text: str) -> int:
+    """A resourceVersion as a number; none at all and "0" mean: from what is there now."""
+    if text and not text.isdecimal():
+        raise ApiInvalidError(f"resourceVersion: Invalid value: {text!r}", status=400)
+    return int(text or "0")
+
+
+def _event(change: Change, matches: Matcher) -> WatchEvent | None:
+    """What a watch with this selector sees of a change."""
+    before = change.old is not None and matches(change.old)
+    if change.new is not None and matches(change.new):
+        return WatchEvent("MODIFIED" if before else "ADDED", _copy(change.new))
+    if not before or change.old is None:
+        return None
+    gone = _copy(change.old)
+    gone["metadata"]["resourceVersion"] = str(change.revision)
+    return WatchEvent("DELETED", gone)
+
+
+def _bookmark(resource: Resource, revision: int) -> WatchEvent:
+    return WatchEvent(
+        "BOOKMARK",
+        {
+            "apiVersion": resource.api_version,
+            "kind": resource.kind,
+            "metadata": {"resourceVersion": str(revision), "creationTimestamp": None},
+        },
+    )
