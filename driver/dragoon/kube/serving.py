@@ -70,7 +70,8 @@ class EmbeddedApi:
         app.router.add_get("/readyz", _ready)
         app.router.add_get("/version", _version)
         for root in ("/api/{version}", "/apis/{group}/{version}"):
-            for scope in ("", "/namespaces/{namespace}"):
+            # The longer first: `/namespaces/x/pods` also looks like a subresource of x.
+            for scope in ("/namespaces/{namespace}", ""):
                 place = f"{root}{scope}/{{plural}}"
                 app.router.add_route("*", place, self._on_collection)
                 app.router.add_route("*", f"{place}/{{name}}", self._on_item)
