@@ -18,6 +18,9 @@ CLASS_SIMULATED: Final = "sim.dragoon.dev"
 TAINT_OTHER_OWNER: Final = "dragoon.dev/other-owner"
 TAINT_LOST: Final = "dragoon.dev/lost"
 
+LABEL_COEXIST: Final = "dragoon.dev/coexist"
+"""On a Node, `true`: publish cards without a taint although somebody else offers them too."""
+
 FINALIZER: Final = "resource.kubernetes.io/delete-protection"
 
 _DRIVER_NAME_LIMIT = 63

@@ -85,7 +85,7 @@ def whole(card: Card) -> tuple[tuple[Device, ...], tuple[Finding, ...]]:
 class Devices:
     """What a node offers, sorted by name, and what people should know about it.
 
-    problems are whole sentences, the same for the same hardware: log each once.
+    problems are the same text for the same hardware, so that each can be told once.
     """
 
     devices: tuple[Device, ...] = ()
@@ -117,13 +117,33 @@ def build(
         for form in forms:
             made, left_out = form(card)
             found.extend(made)
-            problems.extend(f"GPU {gpu.address}: left out {finding}" for finding in left_out)
+            problems.extend(f"left out {finding}" for finding in left_out)
     for card_lost in lost:
         problems.append(f"GPU {card_lost.address or 'at an unknown address'}: {card_lost.reason}")
         if card_lost.address is not None:
             known = last_seen.get(whole_name(card_lost.address))
             found.append(_lost(card_lost, card_lost.address, known, simulated=inventory.simulated))
-    return Devices(tuple(sorted(found, key=lambda device: device.name)), tuple(problems))
+    return Devices(
+        tuple(sorted(found, key=lambda device: device.name)), tuple(dict.fromkeys(problems))
+    )
+
+
+def valid(devices: Sequence[Device]) -> tuple[tuple[Device, ...], tuple[Finding, ...]]:
+    """The devices that an API server and the allocator accept, and what is wrong with the rest.
+
+    A name given twice would make the whole pool unusable (dra-api.md C.3): none of them stays.
+    """
+    names_ = Counter(device.name for device in devices)
+    kept: list[Device] = []
+    findings: list[Finding] = []
+    for device in devices:
+        wrong = list(check_device(device.raw(), f"devices[{device.name}]"))
+        if names_[device.name] > 1:
+            wrong.append(Finding("devices.name", device.name, "one device of this name"))
+        findings.extend(wrong)
+        if not wrong:
+            kept.append(device)
+    return tuple(kept), tuple(findings)
 
 
 def _visible(gpu: Gpu) -> tuple[str, ...]:

@@ -1,0 +1,276 @@
+"""Keeps the slices of this node in the API server as they were offered.
+
+Decides on a consistent list, never on a copy that may lag: so no slice is created twice. The
+watch only says when to look. Every write's answer is compared with what was sent.
+"""
+
+import asyncio
+import contextlib
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import structlog
+
+from dragoon.errors import ApiInvalidError, ApiNotFoundError, DragoonError
+from dragoon.kube.backoff import Backoff
+from dragoon.kube.informer import Change, Informer
+from dragoon.kube.port import NODES, SLICES, Api, Object
+from dragoon.publish import comparing, slices
+from dragoon.publish.comparing import Difference
+from dragoon.publish.devices import Device, valid
+from dragoon.publish.pacing import Due, Pace
+from dragoon.publish.probing import TaintSupport, concerns_taints
+from dragoon.publish.reconciling import Adoption, Delete, Memory, Plan, Target, Write, decide
+from dragoon.publish.slices import Pool
+from dragoon.telemetry.metrics import Metrics
+
+log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class PublishState:
+    """What stands in the API server, as far as we know.
+
+    generation: of the pool when it was last as it should be; None before the first time.
+    current: the last attempt succeeded and nothing is waiting to be written.
+    devices: how many are published. left_out: those that are not, because the server would drop
+    the taint that protects them. differences: what servers stored otherwise than it was sent.
+    error: why the last attempt failed.
+    """
+
+    generation: int | None = None
+    current: bool = False
+    devices: int = 0
+    left_out: tuple[str, ...] = ()
+    differences: tuple[Difference, ...] = ()
+    error: DragoonError | None = None
+
+
+class Publisher:
+    """The slices of one driver on one node. All methods belong to the loop that runs run()."""
+
+    def __init__(
+        self, api: Api, *, driver: str, node: str, metrics: Metrics, pace: Pace | None = None
+    ) -> None:
+        """Raises ConfigError for a name that no Node can have."""
+        self._api = api
+        self._pool = Pool(driver, slices.check_node_name(node))
+        self._fields = {"spec.driver": driver, "spec.nodeName": node}
+        self._metrics = metrics
+        self._pace = pace = pace or Pace()
+        self._retry = Backoff(first=pace.first_retry, limit=pace.last_retry)
+        self._refused = Backoff(first=pace.first_refused, limit=pace.last_refused)
+        self._taints = TaintSupport(api, pace.probe)
+        self._informer: Informer[Object] = Informer(
+            api,
+            SLICES,
+            fields=self._fields,
+            backoff=Backoff(first=pace.first_retry, limit=pace.last_retry),
+        )
+        self._informer.subscribe(self._noticed)
+        self._due = Due()
+        self._allowed = False
+        self._offered: tuple[Device, ...] | None = None
+        self._memory = Memory()
+        self._standing: Target | None = None
+        self._observing = False
+        self._repaired_at = -math.inf
+        self._state = PublishState()
+        self._current = asyncio.Event()
+
+    @property
+    def state(self) -> PublishState:
+        state = replace(self._state, current=self._current.is_set())
+        unseen = not self._informer.state.synced
+        return replace(state, error=self._informer.state.last_error) if unseen else state
+
+    def offer(self, devices: Sequence[Device]) -> None:
+        """What should be published from now on; the last offer wins.
+
+        A device that no API server would take is left out, and logged.
+        """
+        usable, findings = valid(devices)
+        if usable == self._offered:
+            return
+        for finding in findings:
+            log.error("a device cannot be published", finding=str(finding))
+        self._offered = usable
+        self._refused.reset()
+        self._current.clear()
+        self._due.open(self._allowed)
+        self._due.request()
+
+    def allow(self, now: bool) -> None:  # noqa: FBT001 - reads as allow(True)
+        """Publishing, and repairing, happens only while allowed: while the kubelet has registered us.
+
+        Slices published earlier would lure pods to a node whose kubelet cannot prepare them yet
+        (kubelet-tried.md 0, number 4).
+        """
+        if now is not self._allowed:
+            self._allowed = now
+            self._due.open(now and self._offered is not None)
+            self._due.request()
+
+    async def published(self) -> None:
+        """Waits until what was offered last stands in the API server."""
+        await self._current.wait()
+
+    async def run(self) -> None:
+        """Publishes and repairs until cancelled. Errors of the API are waited out."""
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(self._informer.run())
+            await self._informer.synced()
+            while True:
+                await self._due.wait()
+                try:
+                    await self._reconcile()
+                except DragoonError as error:
+                    self._failed(error)
+
+    def _noticed(self, change: Change[Object]) -> None:
+        """Somebody wrote or deleted a slice of ours; our own writes are told by the flag."""
+        if self._observing:
+            return
+        since_repair = asyncio.get_running_loop().time() - self._repaired_at
+        wiped = change.new is None and since_repair >= self._pace.edit
+        self._due.request(self._pace.wipe if wiped else self._pace.edit)
+
+    async def _reconcile(self) -> None:
+        offered = self._offered
+        if offered is None:
+            return
+        pool = replace(self._pool, node_uid=await self._node_uid())
+        listing = await self._api.list(SLICES, fields=self._fields)
+        devices, left_out = await self._protected(pool, offered)
+        target = Target(pool, tuple(_raw(part) for part in slices.pack(devices)))
+        plan = decide(target, listing.items, self._memory)
+        if await self._carry_out(plan):
+            self._succeeded(target, plan, left_out)
+            if self._offered is offered:
+                self._current.set()
+
+    async def _node_uid(self) -> str:
+        """Read every time: the Node may have been made anew under the same name."""
+        node = await self._api.get(NODES, self._pool.node)
+        return str(node["metadata"]["uid"])
+
+    async def _protected(
+        self, pool: Pool, offered: tuple[Device, ...]
+    ) -> tuple[tuple[Device, ...], tuple[str, ...]]:
+        """What can be published so that taints hold, and the names of what cannot."""
+        tainted = tuple(device for device in offered if device.taints)
+        if not tainted:
+            return offered, ()
+        probe = Target(pool, (_raw(tainted[: slices.DEVICES_PER_SLICE]),)).slice_(0)
+        if await self._taints.kept(probe):
+            return offered, ()
+        return (
+            tuple(device for device in offered if not device.taints),
+            tuple(device.name for device in tainted),
+        )
+
+    async def _carry_out(self, plan: Plan) -> bool:
+        """Whether all writes were made and stand; what differs in another way is adopted."""
+        if not plan.actions:
+            return True
+        self._memory = replace(self._memory, generation=plan.generation)
+        for action in plan.actions:
+            if not self._allowed:
+                self._due.request()
+                return False
+            if isinstance(action, Delete):
+                await self._delete(action)
+            elif not self._accept(action, await self._write(action)):
+                return False
+        return True
+
+    async def _delete(self, action: Delete) -> None:
+        # Somebody else's deletion is as good as ours.
+        with contextlib.suppress(ApiNotFoundError):
+            await self._api.delete(
+                SLICES, action.name, uid=action.uid, resource_version=action.resource_version
+            )
+            self._metrics.slice_written("delete")
+
+    async def _write(self, action: Write) -> Object:
+        if action.creates:
+            stored = await self._api.create(SLICES, action.body)
+        else:
+            stored = await self._api.replace(SLICES, action.body)
+        self._metrics.slice_written("create" if action.creates else "update")
+        self._observing = True
+        try:
+            self._informer.observe(stored)
+        finally:
+            self._observing = False
+        return stored
+
+    def _accept(self, action: Write, stored: Object) -> bool:
+        """Compares what was sent with what came back; False where it must not stay like that."""
+        sent, found = comparing.content(action.body), comparing.content(stored)
+        differing = comparing.differences(sent, found)
+        adopted = {k: v for k, v in self._memory.adopted.items() if k != action.index}
+        if not differing:
+            self._memory = replace(self._memory, adopted=adopted)
+            return True
+        for difference in differing:
+            log.warning("the slice is not stored as it was sent", difference=str(difference))
+        if any(map(concerns_taints, differing)):
+            self._taints.learn(kept=False)
+            self._due.request()
+            return False
+        adopted[action.index] = Adoption(sent, found)
+        self._memory = replace(self._memory, adopted=adopted)
+        return True
+
+    def _succeeded(self, target: Target, plan: Plan, left_out: tuple[str, ...]) -> None:
+        self._retry.reset()
+        self._refused.reset()
+        count = sum(map(len, target.parts))
+        if plan.actions:
+            if target == self._standing:
+                self._repaired_at = asyncio.get_running_loop().time()
+                self._metrics.slices_repaired()
+            log.info(
+                "slices published",
+                generation=plan.generation,
+                slices=len(target.parts),
+                devices=count,
+                repaired=target == self._standing,
+            )
+        self._standing = target
+        self._metrics.slices_published(len(target.parts))
+        if left_out:
+            # Servers are upgraded: ask again some time.
+            self._due.request(self._pace.probe)
+            if left_out != self._state.left_out:
+                log.warning(
+                    "devices are not published: this API server does not keep taints",
+                    devices=left_out,
+                    gate=comparing.GATES["taints"],
+                )
+        self._state = PublishState(
+            generation=plan.generation,
+            devices=count,
+            left_out=left_out,
+            differences=tuple(
+                difference
+                for index, adoption in self._memory.adopted.items()
+                if index < len(target.parts)
+                for difference in comparing.differences(adoption.sent, adoption.stored)
+            ),
+        )
+
+    def _failed(self, error: DragoonError) -> None:
+        invalid = isinstance(error, ApiInvalidError)
+        delay = (self._refused if invalid else self._retry).next()
+        self._due.request(delay)
+        self._current.clear()
+        self._state = replace(self._state, error=error)
+        self._metrics.api_failed(error.code)
+        log.warning("slices not published", code=error.code, error=str(error), next_try_s=delay)
+
+
+def _raw(devices: Sequence[Device]) -> tuple[Object, ...]:
+    return tuple(device.raw() for device in devices)
