@@ -86,6 +86,10 @@ class Plugin:
         """Names of the journal entries on this node."""
         return sorted(path.name for path in (self.state_folder / "journal").glob("*.json"))
 
+    def is_clean(self) -> bool:
+        """No claim is prepared here and none is half prepared."""
+        return not self.journal() and not self.cdi_files()
+
     def cdi_files(self) -> list[Path]:
         return sorted(Path(self.node.cdi_folder).glob("*.json"))
 

@@ -2,7 +2,8 @@
 
 import subprocess
 import uuid
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -47,7 +48,7 @@ def bed(
         for plugin in plugins.values():
             plugin.start()
         for name in plugins:
-            until(f"slices of {name} are published", lambda name=name: bed.slices(name))
+            until(f"slices of {name} are published", partial(bed.slices, name))
         yield bed
     finally:
         for plugin in plugins.values():
@@ -80,11 +81,13 @@ def namespace(bed: Bed) -> Iterator[str]:
     bed.kubectl("delete", "namespace", name, "--wait=false")
     until(f"namespace {name} is gone", lambda: bed.get("namespace", name) is None, within=120)
     for plugin in bed.plugins.values():
-        until(f"journal of {plugin.node.name} is empty", lambda p=plugin: not p.journal())
+        until(f"journal of {plugin.node.name} is empty", plugin.is_clean)
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Iterator[None]:
+def pytest_runtest_makereport(
+    item: pytest.Item,
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     """A failed test shows what the plugins and the cluster said."""
     report = yield
     bed = getattr(item, "funcargs", {}).get("bed")

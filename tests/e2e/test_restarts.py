@@ -103,7 +103,7 @@ def test_c35_after_a_forced_delete_the_next_pod_waits_and_never_overlaps(
     """The first container ignores SIGTERM and writes its last sign of life to the host."""
     node = next(iter(bed.plugins))
     folder = tmp_path_factory.mktemp("signs")
-    where = {
+    where: dict[str, Any] = {
         "nodeSelector": {"kubernetes.io/hostname": node},
         "volumes": [{"name": "signs", "hostPath": {"path": str(folder)}}],
     }
