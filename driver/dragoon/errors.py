@@ -178,6 +178,14 @@ class DeviceBusyError(ClaimError):
     default_retryable = True
 
 
+class ClaimInUseError(ClaimError):
+    """The claim is to be taken back while a pod on this node still runs with it."""
+
+    code = "ClaimInUse"
+    default_hint = "it is taken back when these pods end; kubelets before 1.37 ask too early"
+    default_retryable = True
+
+
 class StateError(DragoonError):
     """The state kept on this node (journal, CDI folder) cannot be read or written."""
 

@@ -1,9 +1,15 @@
 """Claims to usable devices: right when anything dies at any moment (DESIGN section 5).
 
 `engine` runs one claim through reading, guard, journal, effects and answer. Decisions (`plan`,
-`guard`, `cdi`) are pure; every side effect goes through the one `effects.Effects` port, so that a
-new effect is a new fault point by construction.
+`guard`, `cdi`, `consumers`, the deciding half of `sweeping`) are pure; `executing` applies them.
+Every side effect goes through the one `effects.Effects` port, so that a new effect is a new fault
+point by construction.
 
-May import: allocator, gpu, kube, telemetry, api, errors. Invariants: no device is prepared for two
-claims; an effect is journaled before it happens; no lock is held while waiting.
+May import: gpu, kube, api, errors. Invariants:
+
+- no device is prepared for two claims, whatever the API server says;
+- an effect is journaled before it happens, and undone before its journal entry goes;
+- locks are held only around effects, never while waiting for another claim;
+- what was answered once for a claim is answered again, byte for byte, until it is unprepared;
+- every effect of an earlier boot counts as gone.
 """

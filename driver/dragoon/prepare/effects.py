@@ -1,0 +1,234 @@
+"""The one side-effect port of prepare, and its real implementation.
+
+Each method that changes something is one effect: a point between two of them is a point at which
+the process may die, and each may fail by itself. Whatever prepare does to a node goes through here.
+All of it blocks: it is called off the event loop.
+"""
+
+import errno
+import fcntl
+import hashlib
+import os
+import struct
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from dragoon.errors import StateError
+
+_RETRYABLE = frozenset({errno.EIO, errno.ENOSPC, errno.EDQUOT, errno.EAGAIN, errno.EINTR})
+_HINTS = {
+    errno.ENOSPC: "free space on the file system of this folder",
+    errno.EDQUOT: "raise the quota of this folder",
+    errno.EROFS: "mount this folder read-write",
+    errno.EACCES: "run the plugin as root, or give it this folder",
+    errno.EPERM: "run the plugin as root, or give it this folder",
+    errno.EIO: "check the disk",
+}
+_FIRST_PAUSE_S = 0.001
+_LONGEST_PAUSE_S = 0.02
+
+
+@dataclass(frozen=True, slots=True)
+class Stamp:
+    """What tells that a file is still the same, without reading it."""
+
+    name: str
+    inode: int
+    size: int
+    changed_ns: int
+
+
+class Effects(Protocol):
+    """Files, boot and locks of one node. Failures are StateErrors, retryable where they may pass.
+
+    Nothing is durable before it was synced: bytes with `sync`, names (by `write`, `rename`,
+    `remove`, `make_folder`) with `sync_folder` of the folder that holds them.
+    """
+
+    def make_folder(self, path: Path, mode: int) -> None:
+        """Makes a folder and its parents; one that is there keeps its mode."""
+        ...
+
+    def write(self, path: Path, data: bytes, mode: int) -> None:
+        """Writes a file from its beginning; never through a symbolic link."""
+        ...
+
+    def sync(self, path: Path) -> None:
+        """Makes the bytes of a file durable."""
+        ...
+
+    def rename(self, source: Path, target: Path) -> None:
+        """Moves a file within its folder, replacing the target in one step."""
+        ...
+
+    def sync_folder(self, path: Path) -> None:
+        """Makes the names in a folder durable."""
+        ...
+
+    def remove(self, path: Path) -> None:
+        """Removes a file; one that is not there is a success."""
+        ...
+
+    def read(self, path: Path) -> bytes | None:
+        """The bytes of a file, None if it is not there."""
+        ...
+
+    def names(self, folder: Path) -> tuple[str, ...]:
+        """The names in a folder in order; nothing if there is no folder."""
+        ...
+
+    def stamps(self, folder: Path) -> tuple[Stamp, ...]:
+        """A stamp of each file in a folder, by name; nothing if there is no folder."""
+        ...
+
+    def boot_id(self) -> str:
+        """What changes at every boot (random(4), /proc/sys/kernel/random/boot_id)."""
+        ...
+
+    def lock(
+        self, path: Path, keys: Iterable[str], patience: float
+    ) -> AbstractContextManager[None]:
+        """Holds all keys against other threads and other processes that use the same lock file.
+
+        Keys are taken in order of their text, so that no two holders block each other. Raises a
+        retryable StateError after `patience` seconds. Ends with the process.
+        """
+        ...
+
+
+def state_error(doing: str, path: Path, error: OSError) -> StateError:
+    """The StateError for a failed effect: what, where, why, and whether it may pass by itself."""
+    return StateError(
+        f"cannot {doing} {path}: {os.strerror(error.errno) if error.errno else error}",
+        hint=_HINTS.get(error.errno or 0),
+        retryable=error.errno in _RETRYABLE,
+    )
+
+
+@contextmanager
+def _reported(doing: str, path: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise state_error(doing, path, error) from error
+
+
+class HostEffects:
+    """The effects on a real node."""
+
+    def __init__(self, proc_root: Path = Path("/proc")) -> None:
+        self._boot_id = proc_root / "sys/kernel/random/boot_id"
+
+    def make_folder(self, path: Path, mode: int) -> None:
+        with _reported("make folder", path):
+            path.mkdir(mode=mode, parents=True, exist_ok=True)
+
+    def write(self, path: Path, data: bytes, mode: int) -> None:
+        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW
+        with _reported("write", path), _open(path, flags, mode) as descriptor:
+            os.fchmod(descriptor, mode)  # the umask must not decide who reads this
+            rest = memoryview(data)
+            while rest:
+                rest = rest[os.write(descriptor, rest) :]
+
+    def sync(self, path: Path) -> None:
+        self._fsync(path, os.O_RDONLY)
+
+    def rename(self, source: Path, target: Path) -> None:
+        with _reported(f"rename {source.name} to", target):
+            source.rename(target)
+
+    def sync_folder(self, path: Path) -> None:
+        self._fsync(path, os.O_RDONLY | os.O_DIRECTORY)
+
+    def remove(self, path: Path) -> None:
+        with _reported("remove", path):
+            path.unlink(missing_ok=True)
+
+    def read(self, path: Path) -> bytes | None:
+        with _reported("read", path):
+            try:
+                return path.read_bytes()
+            except FileNotFoundError:
+                return None
+
+    def names(self, folder: Path) -> tuple[str, ...]:
+        with _reported("list", folder):
+            try:
+                return tuple(sorted(path.name for path in folder.iterdir()))
+            except FileNotFoundError:
+                return ()
+
+    def stamps(self, folder: Path) -> tuple[Stamp, ...]:
+        found = []
+        for name in self.names(folder):
+            with _reported("look at", folder / name):
+                try:
+                    stat = (folder / name).lstat()
+                except FileNotFoundError:
+                    continue
+            found.append(Stamp(name, stat.st_ino, stat.st_size, stat.st_ctime_ns))
+        return tuple(found)
+
+    def boot_id(self) -> str:
+        with _reported("read", self._boot_id):
+            return self._boot_id.read_text(encoding="ascii").strip()
+
+    @contextmanager
+    def lock(self, path: Path, keys: Iterable[str], patience: float) -> Iterator[None]:
+        """One byte of the lock file stands for one key (fcntl(2), open file description locks).
+
+        Such a lock belongs to the open file, not to the process: it keeps out other threads too,
+        and the kernel drops it when the process dies.
+        """
+        with ExitStack() as stack:
+            with _reported("lock", path):
+                descriptor = stack.enter_context(_open(path, os.O_RDWR | os.O_CREAT, 0o600))
+            until = time.monotonic() + patience
+            for key in sorted(set(keys)):
+                _lock_byte(descriptor, path, key, until)
+            yield
+
+    def _fsync(self, path: Path, flags: int) -> None:
+        with _reported("sync", path), _open(path, flags) as descriptor:
+            os.fsync(descriptor)
+
+
+@contextmanager
+def _open(path: Path, flags: int, mode: int = 0) -> Iterator[int]:
+    descriptor = os.open(path, flags | os.O_CLOEXEC, mode)
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+def _lock_byte(descriptor: int, path: Path, key: str, until: float) -> None:
+    offset = int.from_bytes(hashlib.sha256(key.encode()).digest()[:8]) >> 2
+    wish = struct.pack("hhqqi4x", fcntl.F_WRLCK, os.SEEK_SET, offset, 1, 0)  # struct flock
+    pause = _FIRST_PAUSE_S
+    while True:
+        try:
+            fcntl.fcntl(descriptor, fcntl.F_OFD_SETLK, wish)
+        except OSError as error:
+            if error.errno not in {errno.EAGAIN, errno.EACCES}:
+                raise state_error("lock", path, error) from error
+        else:
+            return
+        if time.monotonic() >= until:
+            raise lock_timeout(path, key)
+        time.sleep(pause)
+        pause = min(pause * 2, _LONGEST_PAUSE_S)
+
+
+def lock_timeout(path: Path, key: str) -> StateError:
+    """Another plugin instance, or a stuck effect of this one, holds a key for too long."""
+    return StateError(
+        f"cannot lock {key} in {path}: another plugin process or call still works on it",
+        hint="look for a second plugin process on this node that does not end",
+        retryable=True,
+    )

@@ -1,0 +1,226 @@
+"""Prepares and unprepares claims: reads, waits, and hands what was planned to the executor.
+
+How the kubelet's calls are met (the numbers are points of kubelet-tried.md section 0):
+
+- a failed prepare comes back only after 60 to 90 s (1), so what may pass is waited for in the call;
+- a second call for the same claim joins the first (8) and renews its budget;
+- the kubelet cancels a call at its deadline and when it dies (7): what has begun is finished in a
+  task of its own, and what has not begun is dropped, since nobody would know of it;
+- while a claim waits for another one no lock is held (6), for the other's unprepare must get by (5).
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any, TypeVar
+
+from dragoon.api.claims import Allocation, ClaimRef
+from dragoon.errors import (
+    ApiNotFoundError,
+    ApiUnavailableError,
+    ClaimGoneError,
+    ClaimInUseError,
+    DeviceBusyError,
+    DragoonError,
+    HardwareError,
+)
+from dragoon.gpu.model import Inventory
+from dragoon.kube.port import CLAIMS, Api
+from dragoon.prepare import consumers
+from dragoon.prepare.cdi import Edits
+from dragoon.prepare.clock import Clock, LoopClock
+from dragoon.prepare.effects import Effects
+from dragoon.prepare.executing import Executor, Held
+from dragoon.prepare.guard import Holder
+from dragoon.prepare.joining import Calls
+from dragoon.prepare.journal import Entry
+from dragoon.prepare.locks import Turns
+from dragoon.prepare.observing import Finished, Observer, Waiting, ignore
+from dragoon.prepare.paths import check_uid
+from dragoon.prepare.plan import ours, plan
+from dragoon.prepare.port import PreparedDevice
+from dragoon.prepare.settings import PrepareSettings
+from dragoon.prepare.waiting import Backoff, Budget, Changes
+
+_T = TypeVar("_T")
+_Answer = tuple[PreparedDevice, ...]
+
+
+class Engine:
+    """The `prepare.port.Preparer` of a node. Several processes may run one on the same folders.
+
+    inventory answers what is on this node now; common gives what every container with a real GPU
+    needs, and blocks.
+    """
+
+    def __init__(
+        self,
+        api: Api,
+        inventory: Callable[[], Awaitable[Inventory]],
+        effects: Effects,
+        settings: PrepareSettings,
+        *,
+        common: Callable[[Inventory], Edits] = lambda _: Edits(),
+        clock: Clock | None = None,
+        observer: Observer = ignore,
+    ) -> None:
+        self._api = api
+        self._inventory = inventory
+        self._settings = settings
+        self._common = common
+        self._clock = clock or LoopClock()
+        self._observer = observer
+        self._effects = effects
+        self._executor = Executor(effects, settings, observer)
+        self._calls: Calls[_Answer] = Calls()
+        self._turns = Turns()
+        self._changes = Changes(self._clock)
+        self._unfinished: set[asyncio.Task[Any]] = set()
+
+    def __repr__(self) -> str:
+        return f"<Engine {self._settings.driver} on {self._settings.node} calls={len(self._calls)}>"
+
+    async def start(self) -> None:
+        """Makes the folders. Call it before any other."""
+        await asyncio.to_thread(self._executor.open)
+
+    async def prepare(self, claim: ClaimRef) -> _Answer:
+        """See `Preparer.prepare`."""
+        check_uid(claim.uid)
+        return await self._calls.join(
+            claim,
+            lambda: Budget(self._clock, self._settings.wait_s),
+            lambda budget: self._told("prepare", claim, self._prepare(claim, budget)),
+        )
+
+    async def unprepare(self, claim: ClaimRef) -> None:
+        """See `Preparer.unprepare`. Raises ClaimInUseError while a pod here still runs with it."""
+        check_uid(claim.uid)
+        await self._told("unprepare", claim, self._unprepare(claim))
+
+    async def _prepare(self, claim: ClaimRef, budget: Budget) -> _Answer:
+        backoff = Backoff()
+        while True:
+            seen = self._changes.count
+            try:
+                outcome = await self._try(claim)
+            except DragoonError as error:
+                if not error.retryable or not budget.left:
+                    raise
+                self._observer(Waiting(claim, str(error)))
+                await self._clock.sleep(min(backoff.next(), budget.left))
+                continue
+            if not isinstance(outcome, Held):
+                return outcome.answer() if outcome else ()
+            refusal = _busy(claim, outcome.by)
+            if not budget.left:
+                raise refusal
+            self._observer(Waiting(claim, str(refusal)))
+            await self._released(outcome.by, seen, budget)
+
+    async def _try(self, claim: ClaimRef) -> Entry | Held | None:
+        allocation = ours(await self._read(claim), claim, self._settings)
+        if not allocation.devices:
+            return None
+        inventory = await self._look()
+        return await self._finished(claim, lambda: self._carry_out(claim, allocation, inventory))
+
+    def _carry_out(
+        self, claim: ClaimRef, allocation: Allocation, inventory: Inventory
+    ) -> Entry | Held:
+        wanted = plan(
+            claim,
+            allocation,
+            inventory,
+            self._settings,
+            boot_id=self._effects.boot_id(),
+            common=Edits() if inventory.simulated else self._common(inventory),
+        )
+        return self._executor.prepare(wanted)
+
+    async def _read(self, claim: ClaimRef) -> dict[str, Any]:
+        try:
+            async with asyncio.timeout(self._settings.api_patience_s):
+                return await self._api.get(CLAIMS, claim.name, namespace=claim.namespace)
+        except ApiNotFoundError as error:
+            raise ClaimGoneError(f"claim {claim} does not exist any more") from error
+        except TimeoutError as error:
+            raise ApiUnavailableError(f"claim {claim}: the API server does not answer") from error
+
+    async def _look(self) -> Inventory:
+        try:
+            async with asyncio.timeout(self._settings.hardware_patience_s):
+                return await self._inventory()
+        except TimeoutError as error:
+            raise HardwareError(
+                "the NVIDIA driver does not answer",
+                hint="look for hung GPUs in the kernel log",
+                retryable=True,
+            ) from error
+
+    async def _released(self, holder: Holder, seen: int, budget: Budget) -> None:
+        """Waits until the holder may have let go, or until the claim should be read again.
+
+        Another plugin process may be the one that unprepares the holder: so the journal is looked
+        at too.
+        """
+        again = self._clock.now() + self._settings.reread_s
+        while budget.left and self._clock.now() < again:
+            pause = min(self._settings.poll_s, budget.left)
+            if await self._changes.beyond(seen, pause):
+                return
+            if not await asyncio.to_thread(self._executor.knows, holder.claim.uid):
+                return
+
+    async def _unprepare(self, claim: ClaimRef) -> None:
+        if await asyncio.to_thread(self._executor.in_use, claim.uid):
+            await self._check_unused(claim)
+        await self._finished(claim, lambda: self._executor.unprepare(claim.uid))
+        self._changes.announce()
+
+    async def _check_unused(self, claim: ClaimRef) -> None:
+        budget = Budget(self._clock, self._settings.ending_s)
+        backoff = Backoff()
+        while True:
+            users = await consumers.ask(
+                self._api, claim, self._settings.node, self._settings.api_patience_s
+            )
+            if not users:
+                return
+            if not budget.left:
+                raise ClaimInUseError(
+                    f"claim {claim} is still in use on this node by {', '.join(users)}"
+                )
+            await self._clock.sleep(min(backoff.next(), budget.left))
+
+    async def _finished(self, claim: ClaimRef, effects: Callable[[], _T]) -> _T:
+        """Runs effects to their end in a thread, in this claim's turn, whoever is cancelled."""
+        task = asyncio.create_task(self._in_turn(claim, effects))
+        self._unfinished.add(task)
+        task.add_done_callback(self._unfinished.discard)
+        return await asyncio.shield(task)
+
+    async def _in_turn(self, claim: ClaimRef, effects: Callable[[], _T]) -> _T:
+        async with self._turns.of(claim.uid):
+            return await asyncio.to_thread(effects)
+
+    async def _told(self, operation: str, claim: ClaimRef, work: Awaitable[_T]) -> _T:
+        begun = self._clock.now()
+        try:
+            result = await work
+        except DragoonError as error:
+            self._observer(Finished(operation, claim, self._clock.now() - begun, error=error))
+            raise
+        self._observer(Finished(operation, claim, self._clock.now() - begun))
+        return result
+
+
+def _busy(claim: ClaimRef, holder: Holder) -> DeviceBusyError:
+    if holder.claim.uid == claim.uid:
+        return DeviceBusyError(
+            f"claim {claim} was allocated other devices, and is still prepared with the old ones",
+            hint="the pod that used them was force-deleted and its containers have not ended yet",
+        )
+    return DeviceBusyError(
+        f"claim {claim}: claim {holder.claim} is still prepared on the same GPU",
+        hint="its containers have not ended yet; the kubelet asks again in a minute or two",
+    )

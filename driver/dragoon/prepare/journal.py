@@ -1,0 +1,228 @@
+"""The journal: one file for each claim that this node prepares or has prepared.
+
+A file is `{"checksum": ..., "entry": {...}}`; the checksum covers the bytes of the entry as they
+are stored, so that another version's way of encoding cannot break it (case C32). Fields that this
+version does not know are kept when it rewrites a file. A file that cannot be read is reported and
+set aside under another name: it never stops the others.
+"""
+
+import enum
+import hashlib
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from dragoon.api.claims import ClaimRef
+from dragoon.errors import StateError
+from dragoon.prepare.effects import Effects
+from dragoon.prepare.paths import SET_ASIDE, Paths
+from dragoon.prepare.port import PreparedDevice
+from dragoon.prepare.steps import Step
+from dragoon.prepare.storing import replace_file
+
+VERSION = 1
+_MODE = 0o600
+
+
+class State(enum.StrEnum):
+    """How far a claim is. `preparing` was never answered: no container can know its devices."""
+
+    PREPARING = "preparing"
+    PREPARED = "prepared"
+
+
+class HeldDevice(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
+    """One device of a claim, and the hardware that it was when the claim was prepared.
+
+    request may be `name/subrequest`; address is the PCI address in the kernel's form.
+    """
+
+    request: str
+    pool: str
+    device: str
+    address: str
+    uuid: str
+    cdi_id: str
+    share_id: str | None = None
+    admin_access: bool = False
+
+    @property
+    def allocated(self) -> tuple[str, str, str, str | None, bool]:
+        """What the allocation says of this device; the rest is how this node carried it out."""
+        return (self.request, self.pool, self.device, self.share_id, self.admin_access)
+
+
+class Entry(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
+    """What this node did, or is about to do, for one claim."""
+
+    version: int = VERSION
+    namespace: str
+    name: str
+    uid: str
+    boot_id: str
+    state: State
+    devices: tuple[HeldDevice, ...]
+    steps: tuple[Step, ...]
+
+    @property
+    def claim(self) -> ClaimRef:
+        return ClaimRef(self.namespace, self.name, self.uid)
+
+    def answered_in(self, boot_id: str) -> bool:
+        """Whether containers of this boot may know its devices."""
+        return self.state is State.PREPARED and self.boot_id == boot_id
+
+    def answer(self) -> tuple[PreparedDevice, ...]:
+        """What the kubelet is told."""
+        return tuple(
+            PreparedDevice(
+                requests=(held.request.partition("/")[0],),
+                pool=held.pool,
+                device=held.device,
+                cdi_ids=(held.cdi_id,),
+                share_id=held.share_id,
+            )
+            for held in self.devices
+        )
+
+
+class _Envelope(msgspec.Struct, frozen=True):
+    checksum: str
+    entry: msgspec.Raw
+
+
+@dataclass(frozen=True, slots=True)
+class Broken:
+    """A journal file that cannot be read, and why."""
+
+    uid: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Contents:
+    """The whole journal. set_aside are UIDs of which an unreadable file was kept."""
+
+    entries: tuple[Entry, ...] = ()
+    broken: tuple[Broken, ...] = ()
+    set_aside: frozenset[str] = frozenset()
+
+    @property
+    def unreadable(self) -> frozenset[str]:
+        """Claims that were prepared here, and of which no entry can be read now."""
+        readable = {entry.uid for entry in self.entries}
+        return (self.set_aside | {one.uid for one in self.broken}) - readable
+
+
+class Journal:
+    """The journal files of this node. Callers hold the lock of a claim while they change its file."""
+
+    def __init__(self, effects: Effects, paths: Paths) -> None:
+        self._effects = effects
+        self._paths = paths
+
+    def read(self, uid: str) -> Entry | Broken | None:
+        """The entry of a claim, None if there is no file."""
+        data = self._effects.read(self._paths.journal(uid))
+        return None if data is None else _decode(uid, data)
+
+    def contents(self) -> Contents:
+        """Every entry. Files that are not the journal's are left alone and not mentioned."""
+        entries: list[Entry] = []
+        broken: list[Broken] = []
+        aside: set[str] = set()
+        for name in self._effects.names(self._paths.journal_folder):
+            uid = self._paths.journal_uid(name)
+            if uid is None:
+                continue
+            if name != self._paths.journal(uid).name:
+                if SET_ASIDE in name:
+                    aside.add(uid)
+                continue
+            match self.read(uid):
+                case Entry() as entry:
+                    entries.append(entry)
+                case Broken() as unreadable:
+                    broken.append(unreadable)
+        return Contents(tuple(entries), tuple(broken), frozenset(aside))
+
+    def begin(self, entry: Entry) -> None:
+        """Records what is about to be done; once this returned, a power cut does not forget it."""
+        self._write(entry)
+        self._effects.sync_folder(self._paths.journal_folder)
+
+    def complete(self, entry: Entry) -> Entry:
+        """Records that all of it is done.
+
+        The folder is not synced: a power cut may bring back the entry as it was begun, and after
+        one every effect is redone anyway.
+        """
+        done = msgspec.structs.replace(entry, state=State.PREPARED)
+        self._write(done)
+        return done
+
+    def remove(self, uid: str) -> None:
+        """Forgets a claim, also what was set aside of it.
+
+        The folder is not synced: an entry that a power cut brings back is of an earlier boot, so
+        it holds nothing, and the sweep finds that its claim has gone.
+        """
+        self._effects.remove(self._paths.journal(uid))
+        for name in self._effects.names(self._paths.journal_folder):
+            if SET_ASIDE in name and self._paths.journal_uid(name) == uid:
+                self._effects.remove(self._paths.journal_folder / name)
+
+    def set_aside(self, uid: str) -> None:
+        """Moves an unreadable file out of the way; it is kept until the claim is unprepared."""
+        path = self._paths.journal(uid)
+        self._effects.rename(path, path.with_name(path.name + SET_ASIDE))
+
+    def _write(self, entry: Entry) -> None:
+        path = self._paths.journal(entry.uid)
+        data = _encode(entry, _unknown_fields(self._effects.read(path)))
+        replace_file(self._effects, path, data, _MODE, durable=True)
+
+
+_KNOWN = frozenset(field.encode_name for field in msgspec.structs.fields(Entry))
+
+
+def _encode(entry: Entry, unknown: dict[str, Any]) -> bytes:
+    body = msgspec.json.encode(msgspec.to_builtins(entry) | unknown)
+    return msgspec.json.encode(_Envelope(_checksum(body), msgspec.Raw(body))) + b"\n"
+
+
+def _decode(uid: str, data: bytes) -> Entry | Broken:
+    try:
+        envelope = msgspec.json.decode(data, type=_Envelope)
+        body = bytes(envelope.entry)
+        if envelope.checksum != _checksum(body):
+            return Broken(uid, "the checksum does not match: the file was damaged or edited")
+        entry = msgspec.json.decode(body, type=Entry)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        return Broken(uid, f"not a journal entry of a version that can be read: {error}")
+    if entry.uid != uid:
+        return Broken(uid, f"the entry is of claim {entry.uid}, the file name of {uid}")
+    return entry
+
+
+def _unknown_fields(data: bytes | None) -> dict[str, Any]:
+    if data is None:
+        return {}
+    try:
+        body = msgspec.json.decode(msgspec.json.decode(data, type=_Envelope).entry)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return {}
+    return {name: value for name, value in body.items() if name not in _KNOWN}
+
+
+def _checksum(body: bytes) -> str:
+    return f"sha256:{hashlib.sha256(body).hexdigest()}"
+
+
+def unreadable(broken: Broken) -> StateError:
+    """The error that tells about a broken file."""
+    return StateError(
+        f"journal of claim {broken.uid}: {broken.reason}",
+        hint="it is kept under another name; the claim is prepared anew when the kubelet asks",
+    )

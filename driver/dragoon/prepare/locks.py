@@ -1,0 +1,42 @@
+"""Turns: who works on a claim now, and who comes next, within this process."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+
+
+@dataclass(eq=False)
+class _Queue:
+    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+    users: int = 0
+
+
+class Turns:
+    """A fair lock for each key, gone when nobody uses it.
+
+    The file locks of `effects` keep other processes out but have no order: an unprepare must not
+    overtake a prepare of the same claim that came before it, or the prepare would never be undone.
+    """
+
+    def __init__(self) -> None:
+        self._queues: dict[str, _Queue] = {}
+
+    def __repr__(self) -> str:
+        return f"<Turns {sorted(self._queues)}>"
+
+    def __len__(self) -> int:
+        return len(self._queues)
+
+    @asynccontextmanager
+    async def of(self, key: str) -> AsyncIterator[None]:
+        """Waits for this caller's turn, in order of arrival."""
+        queue = self._queues.setdefault(key, _Queue())
+        queue.users += 1
+        try:
+            async with queue.lock:
+                yield
+        finally:
+            queue.users -= 1
+            if not queue.users:
+                del self._queues[key]

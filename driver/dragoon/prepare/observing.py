@@ -1,0 +1,54 @@
+"""What prepare tells the rest of the process: events for metrics, logs and Kubernetes events.
+
+An observer is a plain callable and must not block or raise. Some events come from threads.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from dragoon.api.claims import ClaimRef
+from dragoon.errors import DragoonError
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """One call ended. error is None for a success; spans are seconds by part of the work."""
+
+    operation: str
+    claim: ClaimRef
+    seconds: float
+    devices: tuple[str, ...] = ()
+    error: DragoonError | None = None
+    spans: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """A claim waits inside its call, for another claim or for something that fails for now."""
+
+    claim: ClaimRef
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Repaired:
+    """Something on the node was not as the journal says and was put right."""
+
+    uid: str
+    what: str
+
+
+@dataclass(frozen=True, slots=True)
+class Reported:
+    """Something is wrong and is left for a person, or for the kubelet, to put right."""
+
+    uid: str
+    problem: str
+
+
+Event = Finished | Waiting | Repaired | Reported
+Observer = Callable[[Event], None]
+
+
+def ignore(event: Event) -> None:
+    """The observer of nobody."""

@@ -1,0 +1,95 @@
+"""Where prepare keeps what: the only place where a name from outside becomes a path."""
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from dragoon.errors import InvalidInputError
+
+_UID = re.compile(r"[0-9A-Za-z](?:[0-9A-Za-z-]{0,62}[0-9A-Za-z])?")
+_LABEL = re.compile(r"[0-9a-z](?:[0-9a-z-]{0,61}[0-9a-z])?")
+
+TEMPORARY = ".tmp"
+SET_ASIDE = ".broken"
+
+
+def check_uid(uid: str) -> str:
+    """Returns a claim's UID that is safe in a file name, or raises InvalidInputError."""
+    if _UID.fullmatch(uid) is None:
+        raise InvalidInputError(
+            f"claim UID: found {uid!r}, allowed are 1 to 64 letters, digits and inner dashes"
+        )
+    return uid
+
+
+def check_device(device: str) -> str:
+    """Returns a device name that is a DNS label, or raises InvalidInputError."""
+    if _LABEL.fullmatch(device) is None:
+        raise InvalidInputError(
+            f"device name: found {device!r}, allowed is a DNS label of 1 to 63 characters"
+        )
+    return device
+
+
+def temporary(path: Path) -> Path:
+    """The name under which a file is written before it is renamed to `path`.
+
+    Container runtimes read `*.json` and `*.yaml` of the CDI folder: this ends in neither.
+    """
+    return path.with_name(f".{path.name}{TEMPORARY}")
+
+
+@dataclass(frozen=True, slots=True)
+class Paths:
+    """The files of one plugin on one node; several instances of it share them."""
+
+    driver: str
+    state_folder: Path
+    cdi_folder: Path
+
+    @property
+    def lock(self) -> Path:
+        return self.state_folder / "effects.lock"
+
+    @property
+    def journal_folder(self) -> Path:
+        return self.state_folder / "journal"
+
+    @property
+    def marker_folder(self) -> Path:
+        return self.state_folder / "markers"
+
+    def journal(self, uid: str) -> Path:
+        return self.journal_folder / f"{check_uid(uid)}.json"
+
+    def spec(self, uid: str) -> Path:
+        return self.cdi_folder / f"{self._spec_prefix}{check_uid(uid)}.json"
+
+    def marker(self, uid: str, device: str) -> Path:
+        return self.marker_folder / f"{check_uid(uid)}_{check_device(device)}.json"
+
+    def journal_uid(self, name: str) -> str | None:
+        """The claim of a file in the journal folder, temporary or set aside; None if foreign."""
+        return _uid_in(name, "")
+
+    def spec_uid(self, name: str) -> str | None:
+        """The claim of a file in the CDI folder, temporary or not; None if it is not ours."""
+        return _uid_in(name, self._spec_prefix)
+
+    def marker_uid(self, name: str) -> str | None:
+        """The claim of a file in the marker folder, temporary or not; None if foreign."""
+        uid, found, _ = name.removeprefix(".").partition("_")
+        return uid if found and _UID.fullmatch(uid) else None
+
+    @property
+    def _spec_prefix(self) -> str:
+        return f"{self.driver}-claim-"
+
+
+def _uid_in(name: str, prefix: str) -> str | None:
+    bare = name.removeprefix(".").removesuffix(TEMPORARY)
+    bare = bare.partition(SET_ASIDE)[0]
+    if not bare.startswith(prefix) or not bare.endswith(".json"):
+        return None
+    uid = bare.removeprefix(prefix).removesuffix(".json")
+    return uid if _UID.fullmatch(uid) else None

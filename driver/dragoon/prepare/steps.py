@@ -1,0 +1,60 @@
+"""The effects of a prepared claim, each idempotent and with an undo.
+
+A step is data: it stands in the journal before it is applied, and what stands there is enough to
+apply it again, to see whether it holds, and to undo it. For whole GPUs every step is one file.
+"""
+
+from pathlib import Path
+
+import msgspec
+
+from dragoon.prepare import cdi
+from dragoon.prepare.effects import Effects
+from dragoon.prepare.paths import Paths
+from dragoon.prepare.storing import replace_file
+
+# Container runtimes read both as root; a marker is read inside containers by whatever user.
+_MODE = 0o644
+
+
+class Marker(msgspec.Struct, frozen=True, tag="marker", tag_field="step"):
+    """The file that stands for a simulated GPU inside the container."""
+
+    device: str
+    content: str
+
+    def path(self, paths: Paths, uid: str) -> Path:
+        return paths.marker(uid, self.device)
+
+    def data(self) -> bytes:
+        return self.content.encode()
+
+
+class CdiFile(msgspec.Struct, frozen=True, tag="cdi", tag_field="step"):
+    """The CDI spec of the claim."""
+
+    spec: cdi.Spec
+
+    def path(self, paths: Paths, uid: str) -> Path:
+        return paths.spec(uid)
+
+    def data(self) -> bytes:
+        return cdi.encode(self.spec)
+
+
+Step = Marker | CdiFile
+
+
+def holds(effects: Effects, paths: Paths, uid: str, step: Step) -> bool:
+    """Whether the effect of a step is there exactly as it should be."""
+    return effects.read(step.path(paths, uid)) == step.data()
+
+
+def apply(effects: Effects, paths: Paths, uid: str, step: Step) -> None:
+    """Makes the effect of a step be there. Not durable: the journal is, and knows the step."""
+    replace_file(effects, step.path(paths, uid), step.data(), _MODE)
+
+
+def undo(effects: Effects, paths: Paths, uid: str, step: Step) -> None:
+    """Takes the effect of a step away; one that is not there is a success."""
+    effects.remove(step.path(paths, uid))
