@@ -126,11 +126,12 @@ class KubeClient:
             async for line in _lines(chunks):
                 yield _event(line, what)
 
-    async def create(self, resource: Resource, body: Object) -> Object:
+    async def create(self, resource: Resource, body: Object, *, dry_run: bool = False) -> Object:
         namespace = _namespace(body)
         paths.require_namespace(resource, namespace)
         path = paths.collection(resource, namespace)
-        return await self._call(_Request("POST", path, body=body))
+        query: Query = [("dryRun", "All")] if dry_run else []
+        return await self._call(_Request("POST", path, query, body))
 
     async def replace(
         self, resource: Resource, body: Object, *, subresource: str | None = None

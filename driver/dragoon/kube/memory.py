@@ -128,13 +128,14 @@ class MemoryApi:
             bookmarks = self._store.bookmarks
             yield _bookmark(resource, seen)
 
-    async def create(self, resource: Resource, body: Object) -> Object:
+    async def create(self, resource: Resource, body: Object, *, dry_run: bool = False) -> Object:
         sent = _copy(body)
         meta = sent.get("metadata") or {}
         paths.require_namespace(resource, meta.get("namespace"))
         call = Call("create", resource, meta.get("name", ""), meta.get("namespace"))
         await self.faults.meet(call)
-        answer = _copy(self._create(resource, sent))
+        key, new = self._new(resource, sent)
+        answer = _copy(new if dry_run else self._store.put(resource, key, new))
         await self.faults.meet(call, late=True)
         return answer
 
@@ -219,7 +220,8 @@ class MemoryApi:
             return False
         return True
 
-    def _create(self, resource: Resource, body: Object) -> Object:
+    def _new(self, resource: Resource, body: Object) -> tuple[Key, Object]:
+        """The object that a create would store, and where."""
         self.faults.strip(resource, body)
         writes.check_kind(resource, body)
         meta = body["metadata"]
@@ -231,7 +233,7 @@ class MemoryApi:
             resource, _traits(resource), body, name=name, uid=str(uuid.uuid4()), now=self._stamp()
         )
         self._validate(resource, new)
-        return self._store.put(resource, key, new)
+        return key, new
 
     def _update(
         self, resource: Resource, key: Key, old: Object, body: Object, subresource: str | None
@@ -264,7 +266,7 @@ class MemoryApi:
         if old is None:
             if subresource is not None:
                 self._existing(resource, key)
-            stored = self._create(resource, _copy(config))
+            stored = self._store.put(resource, *self._new(resource, _copy(config)))
         else:
             before = self._applied.get((old["metadata"]["uid"], manager, subresource))
             body = patching.applied(_copy(old), config, before)

@@ -146,7 +146,8 @@ class EmbeddedApi:
             body = await _body(request)
             if namespace:
                 body.setdefault("metadata", {}).setdefault("namespace", namespace)
-            return _answer(await self.memory.create(resource, body), 201)
+            dry_run = request.query.get("dryRun") == "All"
+            return _answer(await self.memory.create(resource, body, dry_run=dry_run), 201)
         if request.method != "GET":
             raise web.HTTPMethodNotAllowed(request.method, ["GET", "POST"])
         if request.query.get("watch") in {"true", "1"}:

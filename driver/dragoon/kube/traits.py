@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from dragoon.api.slice_validation import check_slice
 from dragoon.kube import claimrules
 from dragoon.kube.port import (
     CLAIMS,
@@ -72,6 +73,10 @@ def _default_slice(_old: Object | None, new: Object, now: str) -> None:
             taint.setdefault("timeAdded", now)
 
 
+def _check_slice(_old: Object | None, new: Object) -> Findings:
+    return check_slice(new)
+
+
 def _default_event(_old: Object | None, new: Object, _now: str) -> None:
     new.setdefault("type", "Normal")
 
@@ -116,6 +121,7 @@ TRAITS: Final[Mapping[Resource, Traits]] = {
         fields=("spec.nodeName", "spec.driver", "spec.pool.name"),
         immutable=(("spec", "driver"), ("spec", "pool", "name"), ("spec", "nodeName")),
         default=_default_slice,
+        check=_check_slice,
     ),
     CLAIMS: Traits(
         status=True,

@@ -155,3 +155,27 @@ async def test_a_taint_gets_its_time_from_the_server(server: Server) -> None:
     taint = {"key": "dragoon.dev/lost", "effect": "NoSchedule"}
     made = await server.slice("a", devices=[{"name": "gpu-0", "taints": [taint]}])
     assert made["spec"]["devices"][0]["taints"][0]["timeAdded"].endswith("Z")
+
+
+async def test_a_dry_run_answers_like_a_create_and_stores_nothing(server: Server) -> None:
+    taint = {"key": "dragoon.dev/lost", "effect": "NoSchedule"}
+    body = {
+        "metadata": {"generateName": f"node-{server.unique}-"},
+        "spec": {
+            "driver": "gpu.dragoon.dev",
+            "nodeName": f"node-{server.unique}",
+            "pool": {"name": server.unique, "generation": 1, "resourceSliceCount": 1},
+            "devices": [{"name": "gpu-0", "taints": [taint]}],
+        },
+    }
+    answer = await server.api.create(SLICES, body, dry_run=True)
+    assert answer["spec"]["devices"][0]["taints"][0]["timeAdded"]
+    listing = await server.api.list(SLICES, fields={"spec.nodeName": f"node-{server.unique}"})
+    assert listing.items == ()
+
+
+async def test_a_slice_that_breaks_the_rules_is_refused(server: Server) -> None:
+    bad = [{"name": "GPU-0", "attributes": {"index": {"string": "a", "int": 1}}}]
+    with pytest.raises(ApiInvalidError, match=r"devices\[0\]") as refused:
+        await server.slice("bad", devices=bad)
+    assert refused.value.status == 422
