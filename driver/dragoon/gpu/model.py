@@ -88,7 +88,8 @@ class Fabric:
     """NVLink fabric membership.
 
     cluster_uuid and clique_id are set only when state is COMPLETED, the status is success and the
-    UUID is not all zero: only then is there a fabric that spans nodes. Otherwise reason says why.
+    UUID is not all zero: only then is there a fabric that spans nodes. Otherwise reason says why;
+    beside a UUID, reason is a complaint of the fabric about this card.
     """
 
     state: FabricState
@@ -107,7 +108,11 @@ class MigMode:
 
 @dataclass(frozen=True, slots=True)
 class Gpu:
-    """One GPU that answers. index and minor may change at every boot: never part of a name."""
+    """One GPU that answers. index and minor may change at every boot: never part of a name.
+
+    pci_path is the way down to the card in sysfs: root complex, then every bridge, without the
+    card itself. problems are the questions it answered with an error, in words.
+    """
 
     address: PciAddress
     index: int
@@ -123,6 +128,7 @@ class Gpu:
     fabric: Fabric = field(default_factory=lambda: Fabric(FabricState.UNSUPPORTED))
     numa_node: int | None = None
     pcie_root: str | None = None
+    pci_path: tuple[str, ...] = ()
     problems: tuple[str, ...] = ()
 
 

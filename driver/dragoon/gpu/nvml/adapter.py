@@ -1,0 +1,111 @@
+"""The GPUs of this node, through NVML."""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pynvml
+
+from dragoon.errors import HardwareError
+from dragoon.gpu.model import Gpu, Inventory, PciAddress
+from dragoon.gpu.nvml.card import look_at
+from dragoon.gpu.nvml.library import Library
+from dragoon.gpu.nvml.links import with_known_ends
+from dragoon.gpu.nvml.lost import locate, told_apart
+from dragoon.gpu.pci import BusCard, Roots, bus_cards
+
+
+class NvmlGpus:
+    """Implements `gpu.port.Gpus` with the driver library. Thread-safe; calls block.
+
+    `stand_in` is a library to use in place of the installed one; then `simulated` is true. The
+    library lists cards as they were when it was opened, so it is opened again after a look that
+    missed a card, and when the cards on the bus are not those it was opened with. `on_close` is
+    called once, when the library has been released.
+    """
+
+    def __init__(
+        self,
+        roots: Roots | None = None,
+        *,
+        stand_in: object | None = None,
+        on_close: Callable[[], None] | None = None,
+    ) -> None:
+        self.roots = roots or Roots()
+        self.simulated = stand_in is not None
+        self._library = Library(stand_in)
+        self._seen: dict[PciAddress, Gpu] = {}
+        self._opened_with: frozenset[PciAddress] | None = None
+        self._on_close = on_close
+
+    def inventory(self) -> Inventory:
+        """See `gpu.port.Gpus`."""
+        with self._library.held():
+            bus = bus_cards(self.roots)
+            self._open(bus)
+            try:
+                return self._look(bus)
+            except HardwareError:
+                self._forget_opening()
+                raise
+
+    def close(self) -> None:
+        """See `gpu.port.Gpus`."""
+        self._library.close()
+        on_close, self._on_close = self._on_close, None
+        if on_close is not None:
+            on_close()
+
+    def _open(self, bus: tuple[BusCard, ...]) -> None:
+        addresses = frozenset(card.address for card in bus)
+        if addresses != self._opened_with:
+            self._library.shut()
+        self._library.open()
+        self._opened_with = addresses
+
+    def _forget_opening(self) -> None:
+        self._opened_with = None
+
+    def _look(self, bus: tuple[BusCard, ...]) -> Inventory:
+        ask = self._library.ask
+        count = ask("count of GPUs", pynvml.nvmlDeviceGetCount)
+        gpus, silent = told_apart(look_at(index, self.roots) for index in range(count))
+        gpus = tuple(self._with_known_ends(gpu) for gpu in gpus)
+        known = {address: gpu.uuid for address, gpu in self._seen.items()}
+        lost = locate(gpus, silent, bus, known)
+        self._remember(gpus, bus)
+        if lost:
+            self._forget_opening()
+        return Inventory(
+            gpus=gpus,
+            lost=lost,
+            driver_version=_driver_version(),
+            cuda_version=_cuda_version(),
+            simulated=self.simulated,
+        )
+
+    def _with_known_ends(self, gpu: Gpu) -> Gpu:
+        before = self._seen.get(gpu.address)
+        if before is None or before.uuid != gpu.uuid:
+            return gpu
+        return replace(gpu, links=with_known_ends(gpu.links, before.links))
+
+    def _remember(self, gpus: tuple[Gpu, ...], bus: tuple[BusCard, ...]) -> None:
+        self._seen.update({gpu.address: gpu for gpu in gpus})
+        for card in bus:
+            if card.foreign:
+                self._seen.pop(card.address, None)
+
+
+def _driver_version() -> str | None:
+    try:
+        return str(pynvml.nvmlSystemGetDriverVersion())
+    except (pynvml.NVMLError, ValueError):
+        return None
+
+
+def _cuda_version() -> tuple[int, int] | None:
+    try:
+        number = int(pynvml.nvmlSystemGetCudaDriverVersion_v2())
+    except pynvml.NVMLError:
+        return None
+    return number // 1000, number % 1000 // 10  # NVML says 13000 for 13.0

@@ -1,0 +1,69 @@
+"""NVML return codes, and how answers are written into a caller's memory.
+
+Under pynvml, numbers come bare or as ctypes objects, `byref(x)` comes as an object with `_obj`,
+text buffers come bare with their size.
+"""
+
+import ctypes
+from typing import Any
+
+SUCCESS = 0
+UNINITIALIZED = 1
+INVALID_ARGUMENT = 2
+NOT_SUPPORTED = 3
+NOT_FOUND = 6
+INSUFFICIENT_SIZE = 7
+DRIVER_NOT_LOADED = 9
+TIMEOUT = 10
+FUNCTION_NOT_FOUND = 13
+GPU_IS_LOST = 15
+ARGUMENT_VERSION_MISMATCH = 25
+
+# nvmlErrorString; pynvml knows the lower ones itself.
+TEXTS = {
+    SUCCESS: "Success",
+    19: "In use by another client",
+    21: "No data",
+    23: "Insufficient Resources",
+    ARGUMENT_VERSION_MISMATCH: "Argument version mismatch",
+    27: "Not ready",
+    28: "GPU not found",
+    29: "Invalid state",
+}
+
+
+def number(argument: Any) -> int:
+    """The number in an argument, which is an int or a ctypes object."""
+    return int(getattr(argument, "value", argument))
+
+
+def target(reference: Any) -> Any:
+    """What a `byref(...)` argument refers to."""
+    return reference._obj  # noqa: SLF001 - the only way to the object, see the ctypes docs
+
+
+def put_number(reference: Any, value: int | None) -> int:
+    """Writes a number where the caller wants it; None is "not supported"."""
+    if value is None:
+        return NOT_SUPPORTED
+    target(reference).value = value
+    return SUCCESS
+
+
+def put_text(buffer: Any, size: Any, text: bytes) -> int:
+    """Writes text with its closing zero, or says that the buffer is too small."""
+    if len(text) >= number(size):
+        return INSUFFICIENT_SIZE
+    buffer.value = text
+    return SUCCESS
+
+
+def put_handle(reference: Any, address: int) -> int:
+    """Writes an opaque pointer."""
+    ctypes.cast(reference, ctypes.POINTER(ctypes.c_void_p))[0] = address
+    return SUCCESS
+
+
+def handle_address(handle: Any) -> int | None:
+    """The address in an opaque pointer that the caller holds."""
+    return ctypes.cast(handle, ctypes.c_void_p).value

@@ -1,0 +1,51 @@
+"""Event sets of the simulated library: who registered for which events of which card."""
+
+import time
+from dataclasses import dataclass, field
+from typing import Any
+
+from dragoon.gpu.sim.changes import Changes
+from dragoon.gpu.sim.codes import SUCCESS, TIMEOUT, number, put_handle, target
+from dragoon.gpu.sim.hardware import Hardware
+from dragoon.gpu.sim.state import Event, State
+
+_NO_INSTANCE = 0xFFFFFFFF  # the event is not of one MIG instance
+
+
+@dataclass(slots=True)
+class EventSet:
+    """Registrations by slot, and the last event that was handed out."""
+
+    seen: int
+    kinds: dict[int, int] = field(default_factory=dict)
+
+    def register(self, state: State, slot: int, kinds: int) -> None:
+        """Events from now on; what was raised before is not delivered."""
+        if not self.kinds:
+            self.seen = state.next_event - 1
+        self.kinds[slot] = self.kinds.get(slot, 0) | kinds
+
+    def take(self, state: State) -> Event | None:
+        """The oldest event that was not handed out yet."""
+        for event in state.events:
+            if event.number > self.seen and self.kinds.get(event.slot, 0) & event.kind:
+                self.seen = event.number
+                return event
+        return None
+
+
+def wait(
+    hardware: Hardware, events: EventSet, handles: list[int], reference: Any, timeout_ms: Any
+) -> int:
+    """nvmlEventSetWait_v2: fills the caller's event data, or says TIMEOUT."""
+    until = time.monotonic() + number(timeout_ms) / 1000
+    with Changes(hardware.file.parent) as changes:
+        while (event := events.take(hardware.read())) is None:
+            if not changes.wait(until):
+                return TIMEOUT
+    data = target(reference)
+    data.eventType, data.eventData = event.kind, event.data
+    data.gpuInstanceId = data.computeInstanceId = _NO_INSTANCE
+    # The device handle is the first member of the struct.
+    put_handle(reference, handles[event.slot])
+    return SUCCESS
