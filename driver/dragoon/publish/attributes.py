@@ -14,6 +14,7 @@ from dragoon.api import device_validation, names
 from dragoon.api.device_validation import Finding
 from dragoon.errors import InvalidInputError
 from dragoon.gpu.model import Gpu, Inventory
+from dragoon.gpu.topology import link_bandwidth
 from dragoon.quantity import Format, Quantity
 
 UUID: Final = "uuid"
@@ -26,8 +27,6 @@ MEMORY: Final = "memory"
 TYPE_GPU: Final = "gpu"
 TYPE_LOST: Final = "lost"
 """A card that answers nothing and was never seen working: no class selects it."""
-
-_MB_PER_GB: Final = 1000
 
 Kind = Literal["string", "version", "int", "bool"]
 Raw = dict[str, Any]
@@ -95,14 +94,6 @@ def _driver_version(facts: Facts) -> str | None:
         return str(semver.parse_lenient(text))
     except InvalidInputError:
         return text
-
-
-def _bandwidth(facts: Facts) -> int | None:
-    speeds = [link.mb_per_second for link in facts.gpu.links if link.active]
-    known = [speed for speed in speeds if speed is not None]
-    if not known or len(known) != len(speeds):
-        return None
-    return sum(known) // _MB_PER_GB
 
 
 def _fabric_clique(facts: Facts) -> str | None:
@@ -187,7 +178,7 @@ ATTRIBUTES: Final = (
         "int",
         "What all NVLinks of the GPU that are up carry together in one direction.",
         "no link is up, or the driver does not tell the speed of each",
-        _bandwidth,
+        lambda f: link_bandwidth(f.gpu),
         unit="GB/s",
     ),
     Attribute(

@@ -148,8 +148,11 @@ def valid(devices: Sequence[Device]) -> tuple[tuple[Device, ...], tuple[Finding,
 
 def _visible(gpu: Gpu) -> tuple[str, ...]:
     """What people should know of a working card."""
-    if gpu.fabric.state is FabricState.FAILED:
-        return (*gpu.problems, f"no {attributes.FABRIC_CLIQUE}: {gpu.fabric.reason}")
+    fabric = gpu.fabric
+    if fabric.state is FabricState.FAILED:
+        return (*gpu.problems, f"no {attributes.FABRIC_CLIQUE}: {fabric.reason}")
+    if fabric.cluster_uuid is not None and fabric.reason:
+        return (*gpu.problems, f"fabric: {fabric.reason}")
     return gpu.problems
 
 

@@ -6,13 +6,15 @@ said of themselves that may be lost now.
 """
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import structlog
 
 from dragoon.errors import DragoonError
 from dragoon.gpu.model import Inventory, PciAddress
+from dragoon.gpu.topology import nvlink_domains
+from dragoon.kube import events
 from dragoon.kube.backoff import Backoff
 from dragoon.kube.port import NODES, SLICES, Api, Object
 from dragoon.publish import domains, owners
@@ -21,9 +23,6 @@ from dragoon.publish.owners import Owner
 from dragoon.publish.publisher import Publisher
 
 log = structlog.get_logger(__name__)
-
-Groups = Callable[[Inventory], Sequence[Sequence[PciAddress]]]
-"""The NVLink groups of an inventory (gpu.topology)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,20 +43,15 @@ class Offering:
         *,
         driver: str,
         node: str,
-        groups: Groups,
-        told: Callable[[Object, str], None],
+        recorder: events.EventRecorder,
         interval: float = 60.0,
     ) -> None:
-        """told: called with the Node and a text when other owners of cards appear or change.
-
-        interval: seconds between two looks for other owners.
-        """
+        """interval: seconds between two looks for other owners."""
         self._api = api
         self._publisher = publisher
         self._driver = driver
         self._node = node
-        self._groups = groups
-        self._told = told
+        self._recorder = recorder
         self._interval = interval
         self._inventory: Inventory | None = None
         self._news = asyncio.Event()
@@ -127,7 +121,9 @@ class Offering:
     def _offer(self, look: _Look, inventory: Inventory) -> None:
         found = owners.find(look.node, look.slices, inventory, driver=self._driver)
         self._tell_owners(look.node, () if owners.coexists(look.node) else found)
-        values = domains.assign(self._groups(inventory), node=self._node, previous=self._domains)
+        values = domains.assign(
+            nvlink_domains(inventory.gpus), node=self._node, previous=self._domains
+        )
         built = build(
             inventory,
             domains=values,
@@ -146,7 +142,9 @@ class Offering:
         if found and found != self._owners:
             text = owners.describe(found)
             log.warning("GPUs are offered twice", problem=text)
-            self._told(node, text)
+            self._recorder.emit(
+                node, reason="OtherGpuOwner", action="Publish", note=text, type_=events.WARNING
+            )
         elif self._owners and not found:
             log.info("GPUs have no other owner any more")
         self._owners = found

@@ -12,6 +12,7 @@ from typing import Any, Final
 from dragoon.api import limits
 from dragoon.errors import ConfigError
 from dragoon.gpu.model import Inventory, PciAddress
+from dragoon.gpu.topology import nvlink_domains
 from dragoon.kube.port import NODES, SLICES
 from dragoon.publish import domains
 from dragoon.publish.devices import Device, build
@@ -106,15 +107,15 @@ def render(
     *,
     node: str,
     driver: str,
-    groups: Sequence[Sequence[PciAddress]],
     previous_domains: Mapping[PciAddress, str] | None = None,
 ) -> tuple[Object, ...]:
     """The slices that a node with these GPUs publishes first, without a Node as owner.
 
-    groups: the NVLink groups of the inventory (gpu.topology). Raises ConfigError for a name that
-    no Node can have.
+    previous_domains: the values of nvlinkDomain before, of which members keep theirs. Raises
+    ConfigError for a name that no Node can have.
     """
     pool = Pool(driver, check_node_name(node))
+    groups = nvlink_domains(inventory.gpus)
     values = domains.assign(groups, node=node, previous=previous_domains or {})
     parts = pack(build(inventory, domains=values).devices)
     return tuple(
