@@ -66,6 +66,8 @@ def json_patched(target: Any, operations: Sequence[Mapping[str, Any]]) -> Any:
     """
     document = {"": target}
     for operation in operations:
+        if not isinstance(operation, Mapping):
+            raise ApiInvalidError(f"patch: found {operation!r}, an operation is an object")
         _operate(document, operation)
     return document[""]
 
@@ -161,14 +163,14 @@ def _operate(document: dict[str, Any], operation: Mapping[str, Any]) -> None:
 def _step(parent: Any, part: str, pointer: str) -> Any:
     try:
         return parent[_place(parent, part)]
-    except (KeyError, IndexError, ValueError, TypeError) as error:
+    except (KeyError, IndexError, TypeError) as error:
         raise ApiInvalidError(f"patch: path: nothing at {pointer}") from error
 
 
 def _add(parent: Any, last: str, value: Any, pointer: str) -> None:
     if isinstance(parent, list):
         place = len(parent) if last == "-" else _place(parent, last)
-        if not 0 <= place <= len(parent):
+        if place > len(parent):
             raise ApiInvalidError(f"patch: path: {pointer} is outside the list")
         parent.insert(place, value)
     elif isinstance(parent, dict):
@@ -178,7 +180,11 @@ def _add(parent: Any, last: str, value: Any, pointer: str) -> None:
 
 
 def _place(parent: Any, part: str) -> Any:
-    return int(part) if isinstance(parent, list) else part
+    if not isinstance(parent, list):
+        return part
+    if not part.isdecimal():
+        raise ApiInvalidError(f"patch: path: {part!r} is no index of a list")
+    return int(part)
 
 
 def _shown(path: Path) -> str:
