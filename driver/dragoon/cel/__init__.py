@@ -1,1 +1,34 @@
-"""CEL as kube-scheduler evaluates device selectors, with a trace of why an expression was false."""
+"""CEL as kube-scheduler evaluates device selectors, with a trace of why an expression was false.
+
+May import dragoon.errors, dragoon.quantity, dragoon.semver and google-re2. Pure: no I/O, no clock.
+
+Invariants: an expression that this package cannot evaluate exactly is refused at compile time
+(UnsupportedExpressionError), never false; a failure (EvaluationError) is never false either;
+every evaluation ends within 1,000,000 steps.
+
+Compiled is the environment of Kubernetes 1.37 for stored expressions, which is what the scheduler
+uses (dra-api.md B).
+"""
+
+from dragoon.cel.device import DeviceView, device_view
+from dragoon.cel.errors import (
+    CompileError,
+    CostLimitError,
+    EvaluationError,
+    UnsupportedExpressionError,
+)
+from dragoon.cel.program import Program, compile_selector
+from dragoon.cel.trace import Finding, Trace
+
+__all__ = [
+    "CompileError",
+    "CostLimitError",
+    "DeviceView",
+    "EvaluationError",
+    "Finding",
+    "Program",
+    "Trace",
+    "UnsupportedExpressionError",
+    "compile_selector",
+    "device_view",
+]

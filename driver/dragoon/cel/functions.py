@@ -1,0 +1,124 @@
+"""Functions of the environment: signatures for the checker, implementations for the evaluator.
+
+A signature is written as CEL documents write it; what stands for any type is a type parameter or
+dyn. At run time a function is chosen by the types of the values, as cel-go does.
+"""
+
+import enum
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any, Final
+
+from dragoon.cel.types import (
+    BOOL,
+    BYTES,
+    DOUBLE,
+    INT,
+    NULL,
+    QUANTITY,
+    SEMVER,
+    STRING,
+    UINT,
+    Type,
+)
+from dragoon.cel.values import OptionalValue, UInt, no_such_overload
+from dragoon.quantity import Quantity
+from dragoon.semver import Version
+
+_CLASSES: Final[dict[str, type]] = {
+    BOOL.kind: bool,
+    INT.kind: int,
+    UINT.kind: UInt,
+    DOUBLE.kind: float,
+    STRING.kind: str,
+    BYTES.kind: bytes,
+    NULL.kind: type(None),
+    QUANTITY.kind: Quantity,
+    SEMVER.kind: Version,
+    "list": tuple,
+    "map": dict,
+    "optional_type": OptionalValue,
+}
+
+
+class Effort(enum.IntEnum):
+    """What a call costs beyond one step, which the step budget counts.
+
+    SCAN: time in the size of its arguments; GROW: also a result larger than each argument.
+    """
+
+    FIXED = 0
+    SCAN = 1
+    GROW = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Overload:
+    """One signature of a function. With member, the first parameter is the target."""
+
+    params: tuple[Type, ...]
+    result: Type
+    run: Callable[..., Any]
+    member: bool
+    effort: Effort
+
+    def takes(self, classes: tuple[type, ...]) -> bool:
+        """Whether values of these Python classes are arguments of this signature."""
+        return len(classes) == len(self.params) and all(map(_is_instance, classes, self.params))
+
+
+def _is_instance(class_: type, param: Type) -> bool:
+    wanted = _CLASSES.get(param.kind)
+    if wanted is None:
+        return True
+    return issubclass(class_, wanted) if wanted is dict else class_ is wanted
+
+
+class Dispatch:
+    """Finds the implementation of a function by the classes of its arguments; remembers it."""
+
+    def __init__(self, name: str, overloads: Iterable[Overload]) -> None:
+        self.name = name
+        self._overloads = tuple(overloads)
+        self.found: dict[tuple[type, ...], Callable[..., Any]] = {}
+        self.effort = max(overload.effort for overload in self._overloads)
+
+    def find(self, *values: Any) -> Callable[..., Any]:
+        """The implementation for these values. Raises ExpressionFailedError if there is none."""
+        classes = tuple(map(type, values))
+        run = self.found.get(classes)
+        if run is None:
+            for overload in self._overloads:
+                if overload.takes(classes):
+                    run = self.found[classes] = overload.run
+                    break
+            else:
+                raise no_such_overload(self.name, *values)
+        return run
+
+
+def function(
+    run: Callable[..., Any], *params: Type, result: Type, effort: Effort = Effort.FIXED
+) -> Overload:
+    """A signature called as `name(params)`."""
+    return Overload(params, result, run, member=False, effort=effort)
+
+
+def method(
+    run: Callable[..., Any], *params: Type, result: Type, effort: Effort = Effort.FIXED
+) -> Overload:
+    """A signature called as `first.name(others)`."""
+    return Overload(params, result, run, member=True, effort=effort)
+
+
+Library = dict[str, tuple[Overload, ...]]
+"""Functions by name."""
+
+
+def merged(libraries: Iterable[Library]) -> Library:
+    """All functions of several libraries; equal names join their signatures."""
+    result: Library = {}
+    for library in libraries:
+        for name, overloads in library.items():
+            result[name] = result.get(name, ()) + overloads
+    return result

@@ -1,0 +1,195 @@
+"""Lists: the lists extension version 3, Kubernetes' own list functions, and sets.
+
+Source: cel-go 0.29 `ext/lists.go`, `ext/sets.go`; k8s.io/apiserver 0.37 `cel/library/lists.go`.
+"""
+
+from collections.abc import Callable
+from functools import cmp_to_key, reduce
+from typing import Any, Final
+
+from dragoon.cel.errors import ExpressionFailedError
+from dragoon.cel.functions import Effort, Library, Overload, function, method
+from dragoon.cel.library.operators import int_result, uint_result
+from dragoon.cel.types import (
+    BOOL,
+    BYTES,
+    DOUBLE,
+    DYN,
+    INT,
+    STRING,
+    UINT,
+    Type,
+    list_of,
+    parameter,
+)
+from dragoon.cel.values import (
+    NUMBERS,
+    UInt,
+    compare_numbers,
+    contained,
+    equal,
+    no_such_overload,
+)
+
+_T: Final = parameter("T")
+_LIST: Final = list_of(_T)
+_SUMMABLE: Final = (INT, UINT, DOUBLE)
+_COMPARABLE: Final = (*_SUMMABLE, BOOL, STRING, BYTES)
+_LARGEST: Final = 1_000_000
+"""Elements a result may have: more would pass the cost limit anyway."""
+_ORDERED_CLASSES: Final = frozenset((bool, str, bytes))
+
+_List = tuple[Any, ...]
+
+
+def _order(left: Any, right: Any) -> int:
+    """-1, 0 or 1. Raises ExpressionFailedError for what has no order."""
+    if type(left) in NUMBERS and type(right) in NUMBERS:
+        outcome = compare_numbers(left, right)
+        if outcome is None:
+            raise ExpressionFailedError("NaN values cannot be ordered")
+        return outcome
+    if type(left) is not type(right) or type(left) not in _ORDERED_CLASSES:
+        raise no_such_overload("compare", left, right)
+    return (left > right) - (left < right)
+
+
+def _is_sorted(items: _List) -> bool:
+    return all(_order(left, right) <= 0 for left, right in zip(items, items[1:], strict=False))
+
+
+def _plus(left: Any, right: Any) -> Any:
+    if type(left) is not type(right) or type(left) not in NUMBERS:
+        raise no_such_overload("+", left, right)
+    if type(left) is UInt:
+        return uint_result(int(left) + int(right))
+    return left + right if type(left) is float else int_result(left + right)
+
+
+def _sum(items: _List) -> Any:
+    return reduce(_plus, items) if items else 0
+
+
+def _best(name: str, sign: int) -> Callable[[_List], Any]:
+    """The first of the largest (sign 1) or smallest (sign -1) elements."""
+
+    def best(items: _List) -> Any:
+        if not items:
+            raise ExpressionFailedError(f"{name} called on empty list")
+        return reduce(lambda old, new: new if _order(new, old) == sign else old, items)
+
+    return best
+
+
+def _index_of(items: _List, wanted: Any) -> int:
+    return next((i for i, item in enumerate(items) if contained(item, (wanted,))), -1)
+
+
+def _last_index_of(items: _List, wanted: Any) -> int:
+    return next((i for i in reversed(range(len(items))) if contained(items[i], (wanted,))), -1)
+
+
+def _includes(target: Any, wanted: Any) -> bool:
+    """Whether a list has the element, or a single value equals it."""
+    items = target if type(target) is tuple else (target,)
+    return any(contained(item, (wanted,)) for item in items)
+
+
+def _slice(items: _List, start: int, end: int) -> _List:
+    if not 0 <= start <= end <= len(items):
+        raise ExpressionFailedError(
+            f"cannot slice({start}, {end}), the list has {len(items)} elements"
+        )
+    return items[start:end]
+
+
+def _flatten(items: _List, depth: int = 1) -> _List:
+    if depth < 0:
+        raise ExpressionFailedError("level must be non-negative")
+    flat: list[Any] = []
+    for item in items:
+        if type(item) is tuple and depth:
+            flat.extend(_flatten(item, depth - 1))
+        else:
+            flat.append(item)
+    return tuple(flat)
+
+
+def _sort(items: _List) -> _List:
+    if any(type(item) is not type(items[0]) for item in items):
+        raise ExpressionFailedError("list elements must have the same type")
+    return tuple(sorted(items, key=cmp_to_key(_order)))
+
+
+def _range(count: int) -> _List:
+    if count > _LARGEST:
+        raise ExpressionFailedError(f"the result has more than {_LARGEST} elements")
+    return tuple(range(count))
+
+
+def _check_pairs(left: _List, right: _List) -> None:
+    """Refuses to compare more pairs than the cost limit would allow."""
+    if len(left) * len(right) > _LARGEST:
+        raise ExpressionFailedError(f"more than {_LARGEST} pairs of elements to compare")
+
+
+def _distinct(items: _List) -> _List:
+    _check_pairs(items, items)
+    unique: list[Any] = []
+    for item in items:
+        if not contained(item, tuple(unique)):
+            unique.append(item)
+    return tuple(unique)
+
+
+def _contains_all(items: _List, wanted: _List) -> bool:
+    _check_pairs(items, wanted)
+    return all(any(_is_equal(one, item) for item in items) for one in wanted)
+
+
+def _is_equal(left: Any, right: Any) -> bool:
+    try:
+        return equal(left, right)
+    except ExpressionFailedError:
+        return False
+
+
+def _equivalent(left: _List, right: _List) -> bool:
+    return _contains_all(left, right) and _contains_all(right, left)
+
+
+def _intersects(left: _List, right: _List) -> bool:
+    _check_pairs(left, right)
+    return any(contained(item, right) for item in left)
+
+
+def _for_each(
+    types: tuple[Type, ...], run: Callable[..., Any], result: Callable[[Type], Type]
+) -> tuple[Overload, ...]:
+    """One method signature for lists of each type."""
+    return tuple(
+        method(run, list_of(type_), result=result(type_), effort=Effort.SCAN) for type_ in types
+    )
+
+
+FUNCTIONS: Final[Library] = {
+    "isSorted": _for_each(_COMPARABLE, _is_sorted, lambda _: BOOL),
+    "sum": _for_each(_SUMMABLE, _sum, lambda type_: type_),
+    "max": _for_each(_COMPARABLE, _best("max", 1), lambda type_: type_),
+    "min": _for_each(_COMPARABLE, _best("min", -1), lambda type_: type_),
+    "indexOf": (method(_index_of, _LIST, _T, result=INT, effort=Effort.SCAN),),
+    "lastIndexOf": (method(_last_index_of, _LIST, _T, result=INT, effort=Effort.SCAN),),
+    "includes": (method(_includes, DYN, DYN, result=BOOL, effort=Effort.SCAN),),
+    "slice": (method(_slice, _LIST, INT, INT, result=_LIST, effort=Effort.SCAN),),
+    "flatten": (
+        method(_flatten, list_of(_LIST), result=_LIST, effort=Effort.GROW),
+        method(_flatten, list_of(DYN), INT, result=list_of(DYN), effort=Effort.GROW),
+    ),
+    "sort": _for_each(_COMPARABLE, _sort, list_of),
+    "lists.range": (function(_range, INT, result=list_of(INT), effort=Effort.GROW),),
+    "reverse": (method(lambda items: items[::-1], _LIST, result=_LIST, effort=Effort.SCAN),),
+    "distinct": (method(_distinct, _LIST, result=_LIST, effort=Effort.SCAN),),
+    "sets.contains": (function(_contains_all, _LIST, _LIST, result=BOOL, effort=Effort.SCAN),),
+    "sets.equivalent": (function(_equivalent, _LIST, _LIST, result=BOOL, effort=Effort.SCAN),),
+    "sets.intersects": (function(_intersects, _LIST, _LIST, result=BOOL, effort=Effort.SCAN),),
+}

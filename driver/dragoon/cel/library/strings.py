@@ -1,0 +1,126 @@
+"""The strings extension, version 2. Positions count characters, not bytes.
+
+Source: cel-go 0.29 `ext/strings.go`.
+"""
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from dragoon.cel.errors import ExpressionFailedError
+from dragoon.cel.functions import Effort, Library, Overload, method
+from dragoon.cel.types import INT, STRING, Type, list_of
+
+_STRINGS: Final = list_of(STRING)
+_LARGEST: Final = 1_000_000
+"""Characters a result may have: more would pass the cost limit anyway."""
+_LOWER: Final = {code: code + 32 for code in range(ord("A"), ord("Z") + 1)}
+_UPPER: Final = {code: code - 32 for code in range(ord("a"), ord("z") + 1)}
+_SPACE: Final = (
+    "\t\n\v\f\r \u0085\u00a0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009"
+    "\u200a\u2028\u2029\u202f\u205f\u3000"
+)
+"""What Go's unicode.IsSpace says; Python's strip() takes more."""
+
+
+def _out_of_range(index: int) -> ExpressionFailedError:
+    return ExpressionFailedError(f"index out of range: {index}")
+
+
+def _char_at(text: str, index: int) -> str:
+    if not 0 <= index <= len(text):
+        raise _out_of_range(index)
+    return text[index : index + 1]
+
+
+def _index_of(text: str, part: str, offset: int = 0) -> int:
+    if offset < 0:
+        raise _out_of_range(offset)
+    if not part:
+        return min(offset, len(text))
+    return text.find(part, offset)
+
+
+def _last_index_of(text: str, part: str, offset: int | None = None) -> int:
+    if offset is None:
+        return text.rfind(part)
+    if offset < 0:
+        raise _out_of_range(offset)
+    if not part:
+        return min(offset, len(text))
+    if offset >= len(text):
+        return -1
+    return text.rfind(part, 0, offset + len(part))
+
+
+def _replace(text: str, old: str, new: str, count: int = -1) -> str:
+    found = text.count(old)
+    if count >= 0:
+        found = min(found, count)
+    if len(text) + found * len(new) > _LARGEST:
+        raise ExpressionFailedError(f"the result has more than {_LARGEST} characters")
+    return text.replace(old, new, count if count >= 0 else -1)
+
+
+def _split(text: str, separator: str, count: int = -1) -> tuple[str, ...]:
+    if count == 0:
+        return ()
+    if separator:
+        return tuple(text.split(separator, count - 1 if count > 0 else -1))
+    if count < 0 or count >= len(text):
+        return tuple(text)
+    return (*text[: count - 1], text[count - 1 :])
+
+
+def _substring(text: str, start: int, end: int | None = None) -> str:
+    if end is None:
+        end = len(text)
+        if not 0 <= start <= end:
+            raise _out_of_range(start)
+    if start > end:
+        raise ExpressionFailedError(f"invalid substring range: {start} to {end}")
+    for index in (start, end):
+        if not 0 <= index <= len(text):
+            raise _out_of_range(index)
+    return text[start:end]
+
+
+def _join(parts: tuple[Any, ...], separator: str = "") -> str:
+    for part in parts:
+        if type(part) is not str:
+            raise ExpressionFailedError(f"join: {part} is no string")
+    if sum(map(len, parts)) + len(parts) * len(separator) > _LARGEST:
+        raise ExpressionFailedError(f"the result has more than {_LARGEST} characters")
+    return separator.join(parts)
+
+
+def _text_method(run: Callable[..., str], *params: Type, effort: Effort = Effort.SCAN) -> Overload:
+    return method(run, STRING, *params, result=STRING, effort=effort)
+
+
+FUNCTIONS: Final[Library] = {
+    "charAt": (_text_method(_char_at, INT),),
+    "indexOf": (
+        method(_index_of, STRING, STRING, result=INT, effort=Effort.SCAN),
+        method(_index_of, STRING, STRING, INT, result=INT, effort=Effort.SCAN),
+    ),
+    "lastIndexOf": (
+        method(_last_index_of, STRING, STRING, result=INT, effort=Effort.SCAN),
+        method(_last_index_of, STRING, STRING, INT, result=INT, effort=Effort.SCAN),
+    ),
+    "lowerAscii": (_text_method(lambda text: text.translate(_LOWER)),),
+    "upperAscii": (_text_method(lambda text: text.translate(_UPPER)),),
+    "replace": (
+        _text_method(_replace, STRING, STRING, effort=Effort.GROW),
+        _text_method(_replace, STRING, STRING, INT, effort=Effort.GROW),
+    ),
+    "split": (
+        method(_split, STRING, STRING, result=_STRINGS, effort=Effort.GROW),
+        method(_split, STRING, STRING, INT, result=_STRINGS, effort=Effort.GROW),
+    ),
+    "substring": (_text_method(_substring, INT), _text_method(_substring, INT, INT)),
+    "trim": (_text_method(lambda text: text.strip(_SPACE)),),
+    "join": (
+        method(_join, _STRINGS, result=STRING, effort=Effort.GROW),
+        method(_join, _STRINGS, STRING, result=STRING, effort=Effort.GROW),
+    ),
+}

@@ -1,0 +1,89 @@
+"""A selector ready to be evaluated, and why it was false or failed on a device."""
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Final
+
+from dragoon.cel.checker import Checked, check
+from dragoon.cel.compiler import Compiler, weight
+from dragoon.cel.device import DeviceView
+from dragoon.cel.errors import EvaluationError, ExpressionFailedError, Source
+from dragoon.cel.frame import RECORD, STEP_LIMIT, Evaluate, Frame
+from dragoon.cel.parser import parse
+from dragoon.cel.trace import Outcome, Record, Trace, findings
+from dragoon.cel.values import type_name
+
+_KEPT: Final = 512
+"""Programs kept compiled; a cluster has a handful of different selectors."""
+
+
+class Program:
+    """One compiled selector. Has no state that an evaluation changes."""
+
+    def __init__(self, source: Source, checked: Checked) -> None:
+        self.text = source.text
+        self._checked = checked
+        compiler = Compiler(checked)
+        self._run = compiler.build(checked.tree)
+        self._frame: Frame = [None, STEP_LIMIT - weight(checked.tree), None]
+        self._frame += [None] * compiler.slots
+
+    def evaluate(self, device: DeviceView) -> bool:
+        """Whether the device matches.
+
+        Raises EvaluationError where kube-scheduler's evaluation fails too: a missing key, values
+        of the wrong type, a result that is no bool, more than 1,000,000 steps.
+        """
+        frame = self._frame.copy()
+        frame[0] = device.variables
+        return _as_bool(self._run(frame))
+
+    def explain(self, device: DeviceView) -> Trace:
+        """The same evaluation with its reasons. Never raises EvaluationError."""
+        record: Record = {}
+        frame = self._frame.copy()
+        frame[0], frame[RECORD] = device.variables, record
+        run = Compiler(self._checked, _observed).build(self._checked.tree)
+        result: bool | None = None
+        failure: EvaluationError | None = None
+        try:
+            result = _as_bool(run(frame))
+        except EvaluationError as error:
+            failure = error
+        found = () if result else findings(self.text, self._checked.tree, record, failure)
+        return Trace(result, None if failure is None else failure.message, found)
+
+    def __repr__(self) -> str:
+        return f"Program({self.text!r})"
+
+
+@lru_cache(maxsize=_KEPT)
+def compile_selector(text: str) -> Program:
+    """Compiles a device selector.
+
+    Raises CompileError with the position of a mistake, UnsupportedExpressionError for what
+    Kubernetes can do and Dragoon cannot.
+    """
+    source = Source(text)
+    return Program(source, check(source, parse(text)))
+
+
+def _as_bool(value: Any) -> bool:
+    if type(value) is not bool:
+        raise ExpressionFailedError(f"the result is of type {type_name(value)}, not bool")
+    return value
+
+
+def _observed(node: Any, run: Evaluate) -> Evaluate:
+    """The closure of a node that also writes its outcome into the frame's record."""
+
+    def observed(frame: Frame) -> Any:
+        try:
+            value = run(frame)
+        except EvaluationError as error:
+            frame[RECORD][node] = Outcome(None, error)
+            raise
+        frame[RECORD][node] = Outcome(value, None)
+        return value
+
+    return observed

@@ -1,0 +1,196 @@
+"""What an expression computes with, and when two values are equal or ordered.
+
+Runtime values are Python's own where CEL's meaning is the same: bool, int (checked to 64 bits),
+float, str, bytes, None, tuple for lists, dict for maps, and quantity.Quantity and semver.Version.
+A bool as a map key is a Flag, because Python's True equals 1 and CEL's does not.
+
+Source of the rules: cel-go 0.29 `common/types`.
+"""
+
+import enum
+import math
+from collections.abc import Hashable
+from dataclasses import dataclass
+from typing import Any, Final
+
+from dragoon.cel.errors import ExpressionFailedError
+from dragoon.quantity import Quantity
+from dragoon.semver import Version
+
+INT_MIN: Final = -(2**63)
+INT_MAX: Final = 2**63 - 1
+UINT_MAX: Final = 2**64 - 1
+
+
+class UInt(int):
+    """An unsigned integer; arithmetic with int does not mix, comparison does."""
+
+    __slots__ = ()
+
+
+@dataclass(frozen=True, slots=True)
+class OptionalValue:
+    """optional.of(value), or optional.none() when not present."""
+
+    present: bool
+    value: Any = None
+
+
+ABSENT: Final = OptionalValue(present=False)
+
+
+class Flag(enum.Enum):
+    """A bool as the key of a map."""
+
+    FALSE = False
+    TRUE = True
+
+
+class DomainMap(dict[str, dict[str, Any]]):
+    """device.attributes or device.capacity: a domain nobody uses reads as an empty map.
+
+    Source: k8s.io/dynamic-resource-allocation 0.37 `cel/compile.go`. `in` and iteration show real
+    domains only.
+    """
+
+    __slots__ = ()
+
+    def __missing__(self, domain: str) -> dict[str, Any]:
+        return _NOTHING
+
+
+_NOTHING: Final[dict[str, Any]] = {}
+
+NUMBERS: Final = frozenset((int, UInt, float))
+_PLAIN: Final = frozenset((bool, int, UInt, float, str, bytes, type(None)))
+_TYPE_NAMES: Final[dict[type, str]] = {
+    bool: "bool",
+    int: "int",
+    UInt: "uint",
+    float: "double",
+    str: "string",
+    bytes: "bytes",
+    type(None): "null_type",
+    tuple: "list",
+    dict: "map",
+    DomainMap: "map",
+    Quantity: "kubernetes.Quantity",
+    Version: "kubernetes.Semver",
+    OptionalValue: "optional_type",
+}
+
+
+def type_name(value: Any) -> str:
+    """The CEL type of a runtime value."""
+    return _TYPE_NAMES[type(value)]
+
+
+def no_such_overload(function: str, *values: Any) -> ExpressionFailedError:
+    """The error for arguments whose types the function does not take."""
+    types = ", ".join(type_name(value) for value in values)
+    return ExpressionFailedError(f"no such overload: {function}({types})")
+
+
+def equal(left: Any, right: Any) -> bool:
+    """CEL's `==`: values of different types are unequal, numbers compare across types.
+
+    Raises ExpressionFailedError for a Quantity or Version on the left and another type on the
+    right, as Kubernetes' types do.
+    """
+    kind, other = type(left), type(right)
+    if kind in _PLAIN or right is None:
+        if kind is other:
+            return bool(left == right)
+        return kind in NUMBERS and other in NUMBERS and compare_numbers(left, right) == 0
+    if kind is Quantity or kind is Version:
+        if kind is not other:
+            raise no_such_overload("_==_", left, right)
+        return bool(left == right)
+    if kind is tuple:
+        return other is tuple and len(left) == len(right) and all(map(_equal_inside, left, right))
+    if kind is OptionalValue:
+        return (
+            other is OptionalValue
+            and left.present == right.present
+            and (not left.present or equal(left.value, right.value))
+        )
+    return (
+        isinstance(right, dict)
+        and len(left) == len(right)
+        and all(key in right and _equal_inside(value, right[key]) for key, value in left.items())
+    )
+
+
+def _equal_inside(left: Any, right: Any) -> bool:
+    """Equality of members: cel-go takes a comparison that fails for an equal one."""
+    try:
+        return equal(left, right)
+    except ExpressionFailedError:
+        return True
+
+
+def contained(value: Any, members: tuple[Any, ...]) -> bool:
+    """CEL's `in` for a list: a comparison that fails is no match."""
+    for member in members:
+        try:
+            if equal(value, member):
+                return True
+        except ExpressionFailedError:
+            continue
+    return False
+
+
+def compare_numbers(left: Any, right: Any) -> int | None:
+    """-1, 0 or 1; None with a NaN. A double meets an integer as cel-go does, as doubles."""
+    if (type(left) is float) != (type(right) is float):
+        number = left if type(left) is float else right
+        if math.isnan(number):
+            return None
+        highest = UINT_MAX if UInt in {type(left), type(right)} else INT_MAX
+        lowest = 0 if highest == UINT_MAX else INT_MIN
+        if lowest <= number <= highest:
+            left, right = float(left), float(right)
+    if left != left or right != right:  # noqa: PLR0124 - NaN
+        return None
+    return (left > right) - (left < right)
+
+
+def map_key(value: Any) -> Hashable:
+    """A value as a key of a runtime map. Raises ExpressionFailedError for what cannot be one."""
+    if type(value) is bool:
+        return Flag(value)
+    if type(value) not in _PLAIN:
+        raise ExpressionFailedError(f"unsupported key type: {type_name(value)}")
+    return value  # type: ignore[no-any-return]
+
+
+def from_key(key: Any) -> Any:
+    """The CEL value of a runtime map's key."""
+    return key.value if isinstance(key, Flag) else key
+
+
+def show(value: Any) -> str:
+    """A value as a person reads it, in CEL's notation where there is one."""
+    match value:
+        case bool():
+            return "true" if value else "false"
+        case None:
+            return "null"
+        case UInt():
+            return f"{int(value)}u"
+        case str():
+            return '"' + value.replace("\\", "\\\\").replace('"', '\\"') + '"'
+        case bytes():
+            return f"b{value.decode('latin-1')!r}"
+        case tuple():
+            return "[" + ", ".join(map(show, value)) + "]"
+        case OptionalValue(present=False):
+            return "optional.none()"
+        case OptionalValue(value=inner):
+            return f"optional.of({show(inner)})"
+        case dict():
+            return (
+                "{" + ", ".join(f"{show(from_key(k))}: {show(v)}" for k, v in value.items()) + "}"
+            )
+        case _:
+            return str(value)
