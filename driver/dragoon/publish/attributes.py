@@ -117,7 +117,13 @@ ATTRIBUTES: Final = (
         "never",
         lambda _: TYPE_GPU,
     ),
-    Attribute(UUID, "string", "The GPU's UUID, `GPU-…`.", "never", lambda f: f.gpu.uuid),
+    Attribute(
+        UUID,
+        "string",
+        "The GPU's UUID, `GPU-…`.",
+        "the device is `lost` and its UUID is not known",
+        lambda f: f.gpu.uuid,
+    ),
     Attribute(
         "productName",
         "string",

@@ -22,6 +22,9 @@ FIRST_GENERATION: Final = 1
 DEVICES_PER_SLICE: Final = limits.DEVICES_PER_DETAILED_SLICE
 """Always the lower limit: a first taint must not move devices to other slices."""
 
+_PREFIX_BYTES: Final = 57
+"""The server keeps 58 bytes of a generateName, and refuses one that is too long for a name."""
+
 _INDEX: Final = re.compile(r"([0-9a-f]{5,})-", re.ASCII)
 _POOL_SUFFIX: Final = "/gpu"
 
@@ -88,10 +91,11 @@ def spec(pool: Pool, devices: Sequence[Object], *, count: int, generation: int) 
 def new(pool: Pool, index: int, spec_: Object) -> Object:
     """A slice to be created; the server completes its name."""
     owners = {"ownerReferences": pool.owners} if pool.owners else {}
+    prefix = f"{index:05x}-{pool.driver}-{pool.node}"[:_PREFIX_BYTES].rstrip("-.")
     return {
         "apiVersion": SLICES.api_version,
         "kind": SLICES.kind,
-        "metadata": {"generateName": f"{index:05x}-{pool.driver}-{pool.node}-", **owners},
+        "metadata": {"generateName": f"{prefix}-", **owners},
         "spec": spec_,
     }
 
