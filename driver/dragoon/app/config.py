@@ -6,7 +6,6 @@ the file, its flag, its environment variable and its line in docs/configuration.
 
 import difflib
 import ipaddress
-import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal
@@ -17,11 +16,11 @@ from msgspec import Meta
 
 from dragoon.api.names import DRIVER_NAME, check_driver_name
 from dragoon.errors import ConfigError
+from dragoon.publish.slices import check_node_name
 
 Absolute = Annotated[str, Meta(pattern="^/")]
-_NODE_NAME = re.compile(r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?")
-_SOURCE_VARIABLE = {"node_name": "NODE_NAME", "kubeconfig": "KUBECONFIG"}
-_DOWNWARD: Final = ("pod_name", "pod_namespace", "pod_uid")
+# These come from the downward API, under the names that manifests usually give them.
+_DOWNWARD: Final = ("node_name", "pod_name", "pod_namespace", "pod_uid")
 
 CONFIG_VARIABLE: Final = "DRAGOON_CONFIG"
 
@@ -53,12 +52,15 @@ class PluginConfig(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     proc_root: Annotated[Absolute, Meta(description="Where procfs is mounted.")] = "/proc"
     dev_root: Annotated[Absolute, Meta(description="Where device nodes are.")] = "/dev"
     kubeconfig: Annotated[
-        str, Meta(description="How to reach the API server; empty means as a pod of the cluster.")
+        str,
+        Meta(
+            description="How to reach the API server; empty means $KUBECONFIG, else the pod's ServiceAccount, else ~/.kube/config."
+        ),
     ] = ""
     simulate: Annotated[
         str,
         Meta(
-            description="Simulate this machine: a shipped profile or a topology file. Never beside a real driver."
+            description="Simulate this machine: a shipped profile or a topology file; the plugin refuses it beside a real driver."
         ),
     ] = ""
     simulate_state: Annotated[
@@ -120,11 +122,10 @@ def _settings() -> dict[str, Setting]:
     found = {}
     for field in msgspec.structs.fields(PluginConfig):
         upper = field.name.upper()
-        known = upper if field.name in _DOWNWARD else f"DRAGOON_{upper}"
         found[field.name] = Setting(
             name=field.name,
             key=field.encode_name,
-            variable=_SOURCE_VARIABLE.get(field.name, known),
+            variable=upper if field.name in _DOWNWARD else f"DRAGOON_{upper}",
             kind=hints[field.name],
             default=field.default,
             text=msgspec.json.schema(hints[field.name])["description"],
@@ -196,24 +197,14 @@ def read_file(path: Path) -> dict[str, Any]:
 def check_plugin(config: PluginConfig) -> PluginConfig:
     """Checks what the node process needs beyond types. Raises ConfigError."""
     check_driver_name(config.driver_name)
-    check_node_name(config.node_name)
-    parse_listen(config.listen)
-    if config.simulate_state and not config.simulate:
+    if not config.node_name:
         raise ConfigError(
-            "simulateState: found without simulate, allowed is both or neither",
-            hint="name the machine to simulate with --simulate",
-        )
-    return config
-
-
-def check_node_name(name: str) -> str:
-    """Returns the name, or raises ConfigError: a lower-case DNS subdomain, part of slice names."""
-    if not _NODE_NAME.fullmatch(name):
-        raise ConfigError(
-            f"nodeName: found {name!r}, allowed is the name of a Node",
+            "nodeName: found nothing, the plugin needs the name of its Node",
             hint="set NODE_NAME by the downward API (spec.nodeName) or give --node-name",
         )
-    return name
+    check_node_name(config.node_name)
+    parse_listen(config.listen)
+    return config
 
 
 def parse_listen(text: str) -> tuple[str | None, int]:

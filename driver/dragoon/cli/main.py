@@ -17,6 +17,9 @@ from dragoon.cli.lazy import Lazy, LazyGroup
 from dragoon.errors import DragoonError
 
 COMMANDS: Final = {
+    "devices": Lazy("devices", "Show the devices that this node would publish."),
+    "topo": Lazy("topo", "Show how the GPUs of this node are connected."),
+    "rbac": Lazy("rbac", "Print the rights the plugin needs, as YAML for kubectl apply."),
     "version": Lazy("version", "Show the version."),
     "reference": Lazy("reference", "Print a reference page of the documentation.", hidden=True),
 }

@@ -26,12 +26,12 @@ def cli_reference(root: click.Group) -> str:
 
 def _helps(root: click.Group) -> Iterator[tuple[str, str]]:
     # A fixed width: the page must not depend on the terminal it was made on.
-    top = click.Context(root, info_name="dragoon", terminal_width=100)
+    top = click.Context(root, info_name="dragoon", terminal_width=100, **root.context_settings)
     yield "dragoon", root.get_help(top)
     for name in root.list_commands(top):
         command = root.get_command(top, name)
         if command is not None and not command.hidden:
-            inner = click.Context(command, info_name=name, parent=top, terminal_width=100)
+            inner = click.Context(command, info_name=name, parent=top)
             yield f"dragoon {name}", command.get_help(inner)
 
 

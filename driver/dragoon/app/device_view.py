@@ -1,0 +1,63 @@
+"""A published device as people read it: words and sizes out of the raw device of a slice."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, Self
+
+from dragoon import quantity
+from dragoon.api import names
+from dragoon.publish import attributes
+from dragoon.quantity import Quantity
+
+_GIB: Final = 2**30
+
+Object = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceView:
+    """One device. Texts are empty, and memory is None, where the device does not say it."""
+
+    name: str
+    product: str
+    memory: Quantity | None
+    nvlink_domain: str
+    numa_node: str
+    pcie_root: str
+    taints: str
+
+    @classmethod
+    def of(cls, device: Object) -> Self:
+        """Reads a raw device."""
+        size = device.get("capacity", {}).get(attributes.MEMORY)
+        return cls(
+            name=device["name"],
+            product=_text(device, "productName"),
+            memory=quantity.parse(size["value"]) if size else None,
+            nvlink_domain=_text(device, attributes.NVLINK_DOMAIN),
+            numa_node=_text(device, names.NUMA_NODE),
+            pcie_root=_text(device, names.PCIE_ROOT),
+            taints=", ".join(_taint(taint) for taint in device.get("taints", ())),
+        )
+
+    @property
+    def memory_text(self) -> str:
+        """The size in GiB; `unknown` where the driver does not tell it."""
+        if self.memory is None:
+            return "unknown"
+        return f"{self.memory.as_approximate_float() / _GIB:.1f} GiB"
+
+
+def views(slices: Iterable[Object]) -> tuple[DeviceView, ...]:
+    """Every device of the slices."""
+    return tuple(DeviceView.of(device) for item in slices for device in item["spec"]["devices"])
+
+
+def _text(device: Object, attribute: str) -> str:
+    typed: Mapping[str, Any] = device.get("attributes", {}).get(attribute, {})
+    return "".join(str(value) for value in typed.values())
+
+
+def _taint(taint: Object) -> str:
+    value = f"={taint['value']}" if taint.get("value") else ""
+    return f"{taint['key']}{value}:{taint['effect']}"

@@ -1,0 +1,89 @@
+"""What the plugin may do in the API server: the RBAC rules that its code needs, as data.
+
+The chart and the end-to-end tests take the rules from here, and a test compares them with the
+calls that a run of the plugin really makes: nothing is missing and nothing more is granted.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from dragoon.api.names import check_driver_name
+from dragoon.kube.port import CLAIMS, EVENTS, NODES, PODS, SLICES, Object, Resource
+
+_RBAC: Final = "rbac.authorization.k8s.io"
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """One kind of object, what is done with it, and why."""
+
+    resource: Resource
+    verbs: tuple[str, ...]
+    why: str
+
+    def as_object(self) -> Object:
+        """The rule as it stands in a ClusterRole."""
+        return {
+            "apiGroups": [self.resource.group],
+            "resources": [self.resource.plural],
+            "verbs": list(self.verbs),
+        }
+
+
+PLUGIN_RULES: Final = (
+    Rule(NODES, ("get",), "the owner of our slices; who else offers this node's cards"),
+    Rule(
+        SLICES,
+        ("list", "watch", "create", "update", "delete"),
+        "publishing this node's devices and repairing them",
+    ),
+    Rule(CLAIMS, ("get",), "what a claim was given, before its devices are prepared"),
+    Rule(PODS, ("list",), "who still uses a claim, before its devices are taken back"),
+    Rule(EVENTS, ("create", "patch"), "telling about another owner of a card"),
+)
+
+KUBELET_RULES: Final = (
+    Rule(
+        CLAIMS,
+        ("get",),
+        "in bursts of pods the node authorizer answers a kubelet's read of its own claim with 403, "
+        "and the kubelet tries again only after 60 to 90 s (kubelet-tried.md 0.2)",
+    ),
+)
+"""For the group system:nodes. The price: every kubelet may read every claim."""
+
+
+def objects(
+    driver: str, *, service_account: str, namespace: str, kubelets_read_claims: bool = True
+) -> list[Object]:
+    """The ClusterRoles and ClusterRoleBindings to apply, named after the driver.
+
+    kubelets_read_claims: also grant KUBELET_RULES. Raises ConfigError for a bad driver name.
+    """
+    check_driver_name(driver)
+    account = {"kind": "ServiceAccount", "name": service_account, "namespace": namespace}
+    found = _granted(f"{driver}:plugin", PLUGIN_RULES, account)
+    if kubelets_read_claims:
+        group = {"kind": "Group", "apiGroup": _RBAC, "name": "system:nodes"}
+        found += _granted(f"{driver}:kubelets-read-claims", KUBELET_RULES, group)
+    return found
+
+
+def _granted(name: str, rules: tuple[Rule, ...], subject: Mapping[str, str]) -> list[Object]:
+    meta: dict[str, Any] = {"name": name}
+    return [
+        {
+            "apiVersion": f"{_RBAC}/v1",
+            "kind": "ClusterRole",
+            "metadata": dict(meta),
+            "rules": [rule.as_object() for rule in rules],
+        },
+        {
+            "apiVersion": f"{_RBAC}/v1",
+            "kind": "ClusterRoleBinding",
+            "metadata": dict(meta),
+            "roleRef": {"apiGroup": _RBAC, "kind": "ClusterRole", "name": name},
+            "subjects": [dict(subject)],
+        },
+    ]

@@ -1,0 +1,68 @@
+"""`dragoon devices`: exactly the devices that this node would publish."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+import click
+
+from dragoon.app import hardware
+from dragoon.app.device_view import views
+from dragoon.cli import exits, settings
+from dragoon.cli.output import Cell, Form, Row, form_option, print_data, print_table
+from dragoon.gpu.model import Inventory
+from dragoon.publish import slices
+
+HEADER: Final = ("NAME", "PRODUCT", "MEMORY", "NVLINK DOMAIN", "NUMA", "PCIE ROOT", "TAINTS")
+
+Object = Mapping[str, Any]
+
+
+@click.command()
+@settings.setting_options(*hardware.SETTINGS, "driver_name")
+@form_option
+def command(form: Form, **options: Any) -> int:
+    """Show the devices that this node would publish."""
+    config = settings.load(options)
+    inventory = hardware.look_once(config)
+    found = slices.render(inventory, node=hardware.node_name(config), driver=config.driver_name)
+    if form == "table":
+        print_table(HEADER, rows(found))
+    else:
+        print_data(slice_list(found), form)
+    return report_lost(inventory)
+
+
+def report_lost(inventory: Inventory) -> int:
+    """Says on stderr which cards are lost; answers the exit code that goes with it."""
+    for lost in inventory.lost:
+        click.echo(
+            f"degraded: GPU {lost.address or 'at an unknown address'} is lost: {lost.reason}",
+            err=True,
+        )
+    return exits.FINDINGS if inventory.degraded else exits.FINE
+
+
+def slice_list(found: Iterable[Object]) -> dict[str, Any]:
+    """The slices as the API would list them."""
+    return {
+        "apiVersion": "resource.k8s.io/v1",
+        "kind": "ResourceSliceList",
+        "metadata": {},
+        "items": list(found),
+    }
+
+
+def rows(found: Iterable[Object]) -> list[Row]:
+    """One row for each device in the slices."""
+    return [
+        (
+            device.name,
+            device.product,
+            device.memory_text,
+            device.nvlink_domain,
+            device.numa_node,
+            device.pcie_root,
+            Cell(device.taints, "bad"),
+        )
+        for device in views(found)
+    ]
