@@ -107,6 +107,25 @@ class MigMode:
 
 
 @dataclass(frozen=True, slots=True)
+class MigProfile:
+    """A GPU instance profile that a card offers, with its possible placements.
+
+    number is NVML's enum (NVML_GPU_INSTANCE_PROFILE_*), identity the id that the driver gives it;
+    starts and size count memory slices; instances is how many fit on an empty card.
+    """
+
+    name: str
+    number: int
+    identity: int
+    slices: int
+    instances: int
+    memory_mib: int | None
+    multiprocessors: int | None
+    starts: tuple[int, ...]
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
 class Gpu:
     """One GPU that answers. index and minor may change at every boot: never part of a name.
 

@@ -75,6 +75,11 @@ def seat(roots: Roots, address: PciAddress) -> Seat:
     )
 
 
+def node_cpus(roots: Roots, node: int) -> str | None:
+    """The CPUs of a NUMA node as the kernel lists them, `0-55,112-167`."""
+    return _text(roots.sys / f"devices/system/node/node{node}/cpulist") or None
+
+
 def bus_cards(roots: Roots) -> tuple[BusCard, ...]:
     """Every NVIDIA display device on the bus, and every card the NVIDIA module lists, by address."""
     listed = _names(roots.proc / "driver/nvidia/gpus")

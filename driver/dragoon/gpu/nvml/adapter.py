@@ -1,17 +1,31 @@
 """The GPUs of this node, through NVML."""
 
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import partial
 
 import pynvml
 
 from dragoon.errors import HardwareError
-from dragoon.gpu.model import Gpu, Inventory, PciAddress
+from dragoon.gpu.model import Gpu, Inventory, MigProfile, PciAddress
+from dragoon.gpu.nvml.asking import Asking, CardSilentError
 from dragoon.gpu.nvml.card import look_at
 from dragoon.gpu.nvml.library import Library
 from dragoon.gpu.nvml.links import with_known_ends
 from dragoon.gpu.nvml.lost import locate, told_apart
+from dragoon.gpu.nvml.survey import read_memory_node, read_mig_profiles, read_symbols
 from dragoon.gpu.pci import BusCard, Roots, bus_cards
+
+
+@dataclass(frozen=True, slots=True)
+class Survey:
+    """An inventory with MIG profiles and GPU memory nodes by address, and optional symbols."""
+
+    inventory: Inventory
+    mig_profiles: Mapping[PciAddress, tuple[MigProfile, ...]]
+    memory_nodes: Mapping[PciAddress, int | None]
+    symbols: Mapping[str, bool]
 
 
 class NvmlGpus:
@@ -47,6 +61,22 @@ class NvmlGpus:
             except HardwareError:
                 self._forget_opening()
                 raise
+
+    def survey(self) -> Survey:
+        """One look, and what a report about a machine wants to know besides. Changes nothing."""
+        with self._library.held():
+            inventory = self.inventory()
+            profiles = {}
+            nodes = {}
+            for gpu in inventory.gpus:
+                asking = Asking()
+                with suppress(CardSilentError):
+                    handle = asking.must(
+                        "handle", partial(pynvml.nvmlDeviceGetHandleByIndex, gpu.index)
+                    )
+                    profiles[gpu.address] = read_mig_profiles(handle, asking)
+                    nodes[gpu.address] = read_memory_node(handle, asking)
+            return Survey(inventory, profiles, nodes, read_symbols())
 
     def close(self) -> None:
         """See `gpu.port.Gpus`."""

@@ -9,37 +9,7 @@ from dragoon.gpu.nvml.asking import Asking, CardSilentError
 from dragoon.gpu.nvml.fabric import read_fabric
 from dragoon.gpu.nvml.links import read_links
 from dragoon.gpu.pci import Roots, seat
-
-_ARCHITECTURES = {
-    pynvml.NVML_DEVICE_ARCH_KEPLER: "Kepler",
-    pynvml.NVML_DEVICE_ARCH_MAXWELL: "Maxwell",
-    pynvml.NVML_DEVICE_ARCH_PASCAL: "Pascal",
-    pynvml.NVML_DEVICE_ARCH_VOLTA: "Volta",
-    pynvml.NVML_DEVICE_ARCH_TURING: "Turing",
-    pynvml.NVML_DEVICE_ARCH_AMPERE: "Ampere",
-    pynvml.NVML_DEVICE_ARCH_ADA: "Ada Lovelace",
-    pynvml.NVML_DEVICE_ARCH_HOPPER: "Hopper",
-    pynvml.NVML_DEVICE_ARCH_BLACKWELL: "Blackwell",
-    pynvml.NVML_DEVICE_ARCH_RUBIN: "Rubin",
-}
-_BRANDS = {
-    pynvml.NVML_BRAND_QUADRO: "Quadro",
-    pynvml.NVML_BRAND_TESLA: "Tesla",
-    pynvml.NVML_BRAND_NVS: "NVS",
-    pynvml.NVML_BRAND_GRID: "GRID",
-    pynvml.NVML_BRAND_GEFORCE: "GeForce",
-    pynvml.NVML_BRAND_TITAN: "Titan",
-    pynvml.NVML_BRAND_NVIDIA_VAPPS: "NVIDIA Virtual Applications",
-    pynvml.NVML_BRAND_NVIDIA_VPC: "NVIDIA Virtual PC",
-    pynvml.NVML_BRAND_NVIDIA_VCS: "NVIDIA Virtual Compute Server",
-    pynvml.NVML_BRAND_NVIDIA_VWS: "NVIDIA RTX Virtual Workstation",
-    pynvml.NVML_BRAND_NVIDIA_CLOUD_GAMING: "NVIDIA Cloud Gaming",
-    pynvml.NVML_BRAND_QUADRO_RTX: "Quadro RTX",
-    pynvml.NVML_BRAND_NVIDIA_RTX: "NVIDIA RTX",
-    pynvml.NVML_BRAND_NVIDIA: "NVIDIA",
-    pynvml.NVML_BRAND_GEFORCE_RTX: "GeForce RTX",
-    pynvml.NVML_BRAND_TITAN_RTX: "Titan RTX",
-}
+from dragoon.gpu.words import ARCHITECTURES, BRANDS
 
 
 def look_at(index: int, roots: Roots) -> Gpu | LostGpu:
@@ -70,8 +40,8 @@ def _describe(
         index=index,
         uuid=uuid,
         product=asking.ask("product name", partial(pynvml.nvmlDeviceGetName, handle)),
-        brand=None if brand is None else _BRANDS.get(brand),
-        architecture=None if architecture is None else _ARCHITECTURES.get(architecture),
+        brand=None if brand is None else BRANDS.get(brand),
+        architecture=None if architecture is None else ARCHITECTURES.get(architecture),
         compute_capability=asking.ask(
             "compute capability", partial(pynvml.nvmlDeviceGetCudaComputeCapability, handle)
         ),

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from dragoon.gpu.model import PciAddress
+from dragoon.gpu.model import MigProfile, PciAddress
 from dragoon.gpu.sim.codes import (
     ARGUMENT_VERSION_MISMATCH,
     INSUFFICIENT_SIZE,
@@ -21,8 +21,9 @@ from dragoon.gpu.sim.codes import (
     put_text,
     target,
 )
-from dragoon.gpu.sim.machine import Card, MigProfile, Wire
+from dragoon.gpu.sim.machine import Card, Wire
 from dragoon.gpu.sim.state import CardState, State
+from dragoon.gpu.words import ARCHITECTURES, BRANDS, number_of
 
 _MIB = 1 << 20
 _MEMORY_V2 = 0x02000028
@@ -78,15 +79,19 @@ def _put_address(info: Any, address: PciAddress, domain: bytes) -> int:
 
 
 def _architecture(view: View, reference: Any) -> int:
-    return put_number(reference, view.card.architecture)
+    return put_number(reference, number_of(view.card.architecture or "", ARCHITECTURES))
 
 
 def _brand(view: View, reference: Any) -> int:
-    return put_number(reference, view.card.brand)
+    return put_number(reference, number_of(view.card.brand or "", BRANDS))
 
 
 def _minor(view: View, reference: Any) -> int:
     return put_number(reference, view.card.minor)
+
+
+def _memory_node(view: View, reference: Any) -> int:
+    return put_number(reference, view.card.gpu_memory_node)
 
 
 def _compute_capability(view: View, major: Any, minor: Any) -> int:
@@ -290,6 +295,7 @@ DEVICE_ANSWERS: dict[str, Callable[..., int]] = {
     "nvmlDeviceGetNvLinkRemotePciInfo_v2": _link_remote_address,
     "nvmlDeviceGetNvLinkState": _link_state,
     "nvmlDeviceGetNvLinkVersion": _link_version,
+    "nvmlDeviceGetNumaNodeId": _memory_node,
     "nvmlDeviceGetPciInfo_v3": _pci_info,
     "nvmlDeviceGetSupportedEventTypes": _event_types,
     "nvmlDeviceGetUUID": _uuid,

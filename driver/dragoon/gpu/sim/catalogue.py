@@ -1,15 +1,12 @@
 """What the simulated driver answers for a product when the topology file does not say.
 
-Public facts about products: architecture and brand numbers of nvml.h, CUDA compute capability,
+Public facts about products: architecture and brand as NVML calls them, CUDA compute capability,
 NVLink version and speed per link as `nvidia-smi nvlink -s` prints it. Only the simulation reads
 this table; Dragoon itself asks the card and never derives anything from a name.
 """
 
 from dataclasses import dataclass
 
-# NVML_DEVICE_ARCH_* and NVML_BRAND_*
-_PASCAL, _VOLTA, _TURING, _AMPERE, _ADA, _HOPPER, _BLACKWELL = range(4, 11)
-_TESLA, _GEFORCE, _QUADRO_RTX, _NVIDIA_RTX, _NVIDIA = 2, 5, 12, 13, 14
 # NVLink generations as nvmlDeviceGetNvLinkVersion numbers them, with MB/s per link and direction
 _NVLINK_2 = (2, 25781)
 _NVLINK_3 = (4, 25000)
@@ -23,8 +20,8 @@ _NO_LINKS = (None, None)
 class Product:
     """Facts of one product line; grace: the GPU hangs on a Grace CPU with its own PCI domain."""
 
-    architecture: int | None = None
-    brand: int | None = None
+    architecture: str | None = None
+    brand: str | None = None
     compute_capability: tuple[int, int] | None = None
     nvlink: tuple[int, int] | tuple[None, None] = _NO_LINKS
     grace: bool = False
@@ -32,25 +29,25 @@ class Product:
 
 # The first name found in the product's text wins: longer names stand before their parts.
 _PRODUCTS = {
-    "GB200": Product(_BLACKWELL, _NVIDIA, (10, 0), _NVLINK_5, grace=True),
-    "GB10": Product(_BLACKWELL, _NVIDIA, (12, 1)),
-    "GH200": Product(_HOPPER, _NVIDIA, (9, 0), _NVLINK_4, grace=True),
-    "B200": Product(_BLACKWELL, _NVIDIA, (10, 0), _NVLINK_5),
-    "H200": Product(_HOPPER, _NVIDIA, (9, 0), _NVLINK_4),
-    "H100": Product(_HOPPER, _NVIDIA, (9, 0), _NVLINK_4),
-    "A100": Product(_AMPERE, _NVIDIA, (8, 0), _NVLINK_3),
-    "RTX A6000": Product(_AMPERE, _NVIDIA_RTX, (8, 6), _NVLINK_3_BRIDGE),
-    "A30": Product(_AMPERE, _NVIDIA, (8, 0), _NVLINK_3),
-    "A40": Product(_AMPERE, _NVIDIA, (8, 6), _NVLINK_3_BRIDGE),
-    "RTX 3090": Product(_AMPERE, _GEFORCE, (8, 6), _NVLINK_3_BRIDGE),
-    "RTX 4090": Product(_ADA, _GEFORCE, (8, 9)),
-    "L40S": Product(_ADA, _NVIDIA, (8, 9)),
-    "L20": Product(_ADA, _NVIDIA, (8, 9)),
-    "L4": Product(_ADA, _NVIDIA, (8, 9)),
-    "RTX 8000": Product(_TURING, _QUADRO_RTX, (7, 5), _NVLINK_2),
-    "T4": Product(_TURING, _TESLA, (7, 5)),
-    "V100": Product(_VOLTA, _TESLA, (7, 0), _NVLINK_2),
-    "GTX 1080": Product(_PASCAL, _GEFORCE, (6, 1)),
+    "GB200": Product("Blackwell", "NVIDIA", (10, 0), _NVLINK_5, grace=True),
+    "GB10": Product("Blackwell", "NVIDIA", (12, 1)),
+    "GH200": Product("Hopper", "NVIDIA", (9, 0), _NVLINK_4, grace=True),
+    "B200": Product("Blackwell", "NVIDIA", (10, 0), _NVLINK_5),
+    "H200": Product("Hopper", "NVIDIA", (9, 0), _NVLINK_4),
+    "H100": Product("Hopper", "NVIDIA", (9, 0), _NVLINK_4),
+    "A100": Product("Ampere", "NVIDIA", (8, 0), _NVLINK_3),
+    "RTX A6000": Product("Ampere", "NVIDIA RTX", (8, 6), _NVLINK_3_BRIDGE),
+    "A30": Product("Ampere", "NVIDIA", (8, 0), _NVLINK_3),
+    "A40": Product("Ampere", "NVIDIA", (8, 6), _NVLINK_3_BRIDGE),
+    "RTX 3090": Product("Ampere", "GeForce", (8, 6), _NVLINK_3_BRIDGE),
+    "RTX 4090": Product("Ada Lovelace", "GeForce", (8, 9)),
+    "L40S": Product("Ada Lovelace", "NVIDIA", (8, 9)),
+    "L20": Product("Ada Lovelace", "NVIDIA", (8, 9)),
+    "L4": Product("Ada Lovelace", "NVIDIA", (8, 9)),
+    "RTX 8000": Product("Turing", "Quadro RTX", (7, 5), _NVLINK_2),
+    "T4": Product("Turing", "Tesla", (7, 5)),
+    "V100": Product("Volta", "Tesla", (7, 0), _NVLINK_2),
+    "GTX 1080": Product("Pascal", "GeForce", (6, 1)),
 }
 
 

@@ -8,6 +8,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from dragoon.errors import StateError
+
 _MOVED_TO = 0x80  # IN_MOVED_TO
 _BUFFER = 64 * 1024
 
@@ -15,18 +17,19 @@ _BUFFER = 64 * 1024
 class Changes:
     """Tells when something was moved into a folder. Open it before looking, then wait.
 
-    A change between opening and waiting is not missed. Raises OSError when the kernel refuses.
+    A change between opening and waiting is not missed. Raises StateError when the kernel
+    refuses, such as for too many watches.
     """
 
     def __init__(self, folder: Path) -> None:
         libc = ctypes.CDLL(None, use_errno=True)
         self._descriptor = libc.inotify_init1(os.O_CLOEXEC | os.O_NONBLOCK)
         if self._descriptor < 0:
-            raise OSError(ctypes.get_errno(), "inotify_init1")
+            raise _refused(folder)
         if libc.inotify_add_watch(self._descriptor, os.fsencode(folder), _MOVED_TO) < 0:
-            code = ctypes.get_errno()
+            error = _refused(folder)
             os.close(self._descriptor)
-            raise OSError(code, "inotify_add_watch", str(folder))
+            raise error
 
     def __enter__(self) -> Self:
         return self
@@ -48,3 +51,7 @@ class Changes:
             return False
         os.read(self._descriptor, _BUFFER)
         return True
+
+
+def _refused(folder: Path) -> StateError:
+    return StateError(f"{folder}: cannot be watched: {os.strerror(ctypes.get_errno())}")

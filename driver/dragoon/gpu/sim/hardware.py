@@ -157,5 +157,8 @@ class Hardware:
     def _write(self, state: State) -> None:
         settle(state, self._folder)
         draft = self.file.with_name(self.file.name + ".new")
-        draft.write_bytes(encode(state))
+        # Readable for commands of other users, writable for the owner of the node alone.
+        descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
+        with os.fdopen(descriptor, "wb") as out:
+            out.write(encode(state))
         draft.replace(self.file)

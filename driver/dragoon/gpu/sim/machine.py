@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from dragoon.gpu.model import PciAddress
+from dragoon.gpu.model import MigProfile, PciAddress
 
 # Numbers of nvml.h that the simulated library answers with.
 FABRIC_NOT_SUPPORTED, FABRIC_NOT_STARTED, FABRIC_IN_PROGRESS, FABRIC_COMPLETED = range(4)
@@ -27,25 +27,6 @@ class Wire:
 
 
 @dataclass(frozen=True, slots=True)
-class MigProfile:
-    """A GPU instance profile of a card.
-
-    number is NVML's enum (NVML_GPU_INSTANCE_PROFILE_*), identity the id that the driver gives it;
-    starts and size count memory slices. None where the source did not say.
-    """
-
-    name: str
-    number: int
-    identity: int
-    slices: int
-    instances: int
-    memory_mib: int | None
-    multiprocessors: int | None
-    starts: tuple[int, ...]
-    size: int
-
-
-@dataclass(frozen=True, slots=True)
 class FabricRecord:
     """What the fabric query answers: state, status (an NVML code), UUID, clique, health summary."""
 
@@ -67,8 +48,8 @@ class Card:
     numa_node: int | None = None
     cpus: str | None = None
     gpu_memory_node: int | None = None
-    architecture: int | None = None
-    brand: int | None = None
+    architecture: str | None = None
+    brand: str | None = None
     compute_capability: tuple[int, int] | None = None
     minor: int | None = None
     link_version: int | None = None
@@ -86,4 +67,3 @@ class Machine:
     cards: tuple[Card, ...]
     driver_version: str
     cuda_version: int
-    missing_symbols: tuple[str, ...] = ()

@@ -7,6 +7,7 @@
 from dataclasses import replace
 from importlib import resources
 from pathlib import Path
+from typing import TypeVar
 
 from dragoon.errors import InvalidInputError
 from dragoon.gpu.sim.catalogue import Product, product
@@ -17,6 +18,7 @@ from dragoon.gpu.sim.schema import FabricEntry, GpuEntry, NvlinkEntry, demand
 from dragoon.gpu.sim.seating import Seat, seats
 from dragoon.gpu.sim.wiring import wires
 
+_T = TypeVar("_T")
 _DRIVER_VERSION = "580.95.05"
 _CUDA_VERSION = "13.0"
 
@@ -73,7 +75,6 @@ def machine_from(text: str, origin: str) -> Machine:
         ),
         driver_version=_DRIVER_VERSION if version is None else version,
         cuda_version=major * 1000 + minor * 10,
-        missing_symbols=topology.missing_symbols,
     )
 
 
@@ -98,7 +99,7 @@ def _card(entry: GpuEntry, seat: Seat, nvlink: NvlinkEntry, links: tuple[Wire, .
     )
 
 
-def _first(said: int | None, assumed: int | None) -> int | None:
+def _first(said: _T | None, assumed: _T | None) -> _T | None:
     return assumed if said is None else said
 
 

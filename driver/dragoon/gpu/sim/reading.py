@@ -8,6 +8,7 @@ import yaml
 
 from dragoon.errors import InvalidInputError
 from dragoon.gpu.sim.schema import SCHEMA, TopologyFile, demand
+from dragoon.gpu.words import ARCHITECTURES, BRANDS
 
 _AT = re.compile(r" - at `(?P<path>\$[^`]*)`$")
 _STEP = re.compile(r"\.(?P<key>\w+)|\[(?P<index>\d+)\]|\[\.\.\.\]")
@@ -78,6 +79,10 @@ def _check(topology: TopologyFile, origin: str) -> None:
         slots,
         f"0 to {topology.count - 1} in order, as count says",
     )
+    for gpu in topology.gpus:
+        where = f"{origin}: gpus[{gpu.index}]"
+        _check_word(gpu.architecture, ARCHITECTURES, f"{where}.architecture")
+        _check_word(gpu.brand, BRANDS, f"{where}.brand")
     for name, groups in _groups(topology):
         flat = [slot for group in groups for slot in group]
         demand(
@@ -91,6 +96,10 @@ def _check(topology: TopologyFile, origin: str) -> None:
         demand(set(found) <= {node}, f"{origin}: numaGroups[{node}]", found, "what numaNode says")
     if topology.matrix is not None:
         _check_matrix(topology.matrix, topology.count, origin)
+
+
+def _check_word(word: str | None, words: dict[int, str], where: str) -> None:
+    demand(word is None or word in words.values(), where, word, ", ".join(words.values()))
 
 
 def _groups(topology: TopologyFile) -> list[tuple[str, tuple[tuple[int, ...], ...]]]:

@@ -4,12 +4,12 @@ import re
 import uuid
 
 from dragoon.errors import InvalidInputError
+from dragoon.gpu.model import MigProfile
 from dragoon.gpu.sim.machine import (
     FABRIC_COMPLETED,
     FABRIC_IN_PROGRESS,
     FABRIC_NOT_STARTED,
     FabricRecord,
-    MigProfile,
 )
 from dragoon.gpu.sim.schema import FabricEntry, MigEntry, ProfileEntry, demand
 
@@ -46,7 +46,7 @@ _PROFILE = re.compile(r"(\d+)g\.\d+gb(.*)")
 
 
 def mig_profiles(entry: MigEntry, origin: str) -> tuple[MigProfile, ...]:
-    """The GPU instance profiles of a listing, with NVML's numbers for them."""
+    """The GPU instance profiles of a listing, with and ordered by NVML's numbers for them."""
     width = entry.axis_width
     found: dict[int, MigProfile] = {}
     for line in entry.profiles:
@@ -56,7 +56,7 @@ def mig_profiles(entry: MigEntry, origin: str) -> tuple[MigProfile, ...]:
         profile = _profile(line, where)
         demand(profile.number not in found, where, line.name, "every profile once")
         found[profile.number] = profile
-    return tuple(found.values())
+    return tuple(found[number] for number in sorted(found))
 
 
 def _profile(entry: ProfileEntry, where: str) -> MigProfile:

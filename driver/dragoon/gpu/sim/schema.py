@@ -2,7 +2,8 @@
 
 Besides what public reports say of a machine (product, memory, NUMA, links, MIG listing, fabric), a
 file may carry what a program read from one: pci, pciPath, architecture, computeCapability, link
-speed, driver versions. Fields of prose (sources, notes, expect, ...) are accepted and ignored.
+speed, driver versions (`describing` writes them). Fields of prose (sources, notes, expect, ...) are
+accepted and ignored.
 """
 
 from typing import Annotated, Any, Literal
@@ -17,6 +18,15 @@ MAX_GPUS = 64
 Slot = Annotated[int, Meta(ge=0, lt=MAX_GPUS)]
 Count = Annotated[int, Meta(ge=0, le=4096)]
 Mib = Annotated[int, Meta(gt=0, le=1 << 40)]
+CpuList = Annotated[str, Meta(pattern=r"^[0-9,-]*\Z")]
+Pci = Annotated[str, Meta(pattern=r"^[0-9a-fA-F]{4,8}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-7]\Z")]
+# The names become folders: nothing but root complexes and addresses may come through.
+PciPath = Annotated[
+    str,
+    Meta(
+        pattern=r"^pci[0-9a-f]{4,}:[0-9a-f]{2}(/(pci[0-9a-f]{4,}:[0-9a-f]{2}|[0-9a-f]{4,}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]))*\Z"
+    ),
+]
 Number = Annotated[int, Meta(ge=0, lt=1 << 31)]
 
 
@@ -29,16 +39,16 @@ class GpuEntry(Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
     memory_query: Literal["NOT_SUPPORTED"] | None = None
     host_memory_kib: Number | None = field(name="hostMemoryKiB", default=None)
     numa_node: Number | None = None
-    cpus: str | None = None
+    cpus: CpuList | None = None
     gpu_numa_id: Number | None = None
     numa_affinity_text: str | None = None
     mig_capable: bool | None = None
-    pci: str | None = None
-    pci_path: str | None = None
+    pci: Pci | None = None
+    pci_path: PciPath | None = None
     minor: Number | None = None
-    architecture: Number | None = None
-    brand: Number | None = None
-    compute_capability: Annotated[str, Meta(pattern=r"^\d{1,3}\.\d{1,3}$")] | None = None
+    architecture: str | None = None
+    brand: str | None = None
+    compute_capability: Annotated[str, Meta(pattern=r"^\d{1,3}\.\d{1,3}\Z")] | None = None
 
 
 class PairEntry(Struct, frozen=True, forbid_unknown_fields=True):
@@ -77,7 +87,7 @@ class FabricEntry(Struct, frozen=True, rename="camel", forbid_unknown_fields=Tru
 class ProfileEntry(Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
     """One line of a MIG profile listing with its placements."""
 
-    name: Annotated[str, Meta(pattern=r"^\d+g\.\d+gb([+-][a-z0-9.]+)*$")]
+    name: Annotated[str, Meta(pattern=r"^\d+g\.\d+gb([+-][a-z0-9.]+)*\Z")]
     id: Number
     instances: Count
     starts: tuple[Count, ...]
@@ -99,7 +109,7 @@ class TopologyFile(Struct, frozen=True, rename="camel", forbid_unknown_fields=Tr
     """The whole file."""
 
     schema: Literal["case-topology/1"]
-    name: Annotated[str, Meta(pattern=r"^[a-z0-9][a-z0-9-]{0,62}$")]
+    name: Annotated[str, Meta(pattern=r"^[a-z0-9][a-z0-9-]{0,62}\Z")]
     count: Annotated[int, Meta(ge=1, le=MAX_GPUS)]
     gpus: tuple[GpuEntry, ...]
     matrix: tuple[tuple[str, ...], ...] | None = None
@@ -109,8 +119,8 @@ class TopologyFile(Struct, frozen=True, rename="camel", forbid_unknown_fields=Tr
     fabric: FabricEntry | None = None
     mig: MigEntry | None = None
     driver_version: Annotated[str, Meta(max_length=79)] | None = None
-    cuda_version: Annotated[str, Meta(pattern=r"^\d{1,3}\.\d$")] | None = None
-    missing_symbols: tuple[str, ...] = ()
+    cuda_version: Annotated[str, Meta(pattern=r"^\d{1,3}\.\d\Z")] | None = None
+    nvml_symbols: Any = None
     sources: Any = None
     confidence: Any = None
     degraded: Any = None

@@ -55,7 +55,7 @@ def _compare_with_matrix(
 def _to_switches(
     nvlink: NvlinkEntry, count: int, links: dict[tuple[int, int], int], origin: str
 ) -> tuple[tuple[Wire, ...], ...]:
-    linked = {slot for pair in links for slot in pair}
+    linked = {slot for pair in links for slot in pair} | set(nvlink.all_pairs_of)
     for pair in combinations(sorted(linked), 2):
         demand(
             links.get(pair) == nvlink.links_per_gpu,
