@@ -2,11 +2,23 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from dragoon.cel.errors import EvaluationError
-from dragoon.cel.syntax import Bind, Conditional, Literal, Logical, Node, children
-from dragoon.cel.values import show
+from dragoon.cel.syntax import (
+    Bind,
+    Conditional,
+    Ident,
+    Index,
+    Logical,
+    Node,
+    Select,
+    children,
+)
+from dragoon.cel.values import from_key, show
+
+_LONGEST: Final = 120
+"""Characters of a value in a message."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,9 +103,27 @@ def _deciders(node: Node, record: Record) -> Iterator[Node]:
 
 
 def _finding(text: str, node: Node, record: Record, failure: str | None) -> Finding:
-    values = tuple(
-        (text[child.start : child.end], show(record[child].value))
+    values = {
+        text[read.start : read.end]: _short(record[read].value)
         for child in children(node)
-        if not isinstance(child, Literal) and child in record and record[child].failure is None
-    )
-    return Finding(text[node.start : node.end], node.start, failure, values)
+        for read in _reads(child)
+        if read in record and record[read].failure is None
+    }
+    return Finding(text[node.start : node.end], node.start, failure, tuple(values.items()))
+
+
+def _reads(node: Node) -> Iterator[Node]:
+    """The parts that read the device or a variable, such as `device.attributes["d"].name`."""
+    if isinstance(node, Select | Index | Ident):
+        yield node
+        return
+    for child in children(node):
+        yield from _reads(child)
+
+
+def _short(value: Any) -> str:
+    """A value for a message; of a map only its keys, long text cut."""
+    if isinstance(value, dict):
+        return f"a map of {', '.join(map(str, map(from_key, value))) or 'nothing'}"
+    text = show(value)
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."

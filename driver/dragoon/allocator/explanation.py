@@ -1,0 +1,97 @@
+"""A funnel as plain lines of text."""
+
+from collections.abc import Iterator
+from itertools import groupby
+
+from dragoon.allocator.funnel import Explanation, Funnel, GroupFinding, Loser
+from dragoon.allocator.model import DeviceId
+
+
+def reason(explanation: Explanation) -> str:
+    """One sentence: why there is no solution."""
+    for funnel in explanation.funnels:
+        if len(funnel.left) < funnel.needed:
+            return _short(funnel)
+    for group in explanation.groups:
+        if group.largest < group.needed:
+            return _split(group)
+    return "each request and each constraint can be met alone, but not all of them together"
+
+
+def lines(explanation: Explanation) -> list[str]:
+    """The whole funnel: per request each step with the devices left and the first losers."""
+    return [line for part in _parts(explanation) for line in part]
+
+
+def _parts(explanation: Explanation) -> Iterator[Iterator[str]]:
+    for note in explanation.pools:
+        yield iter((f"pool {note.pool} is not used: {note.problem}",))
+    for funnel in explanation.funnels:
+        yield _funnel(funnel, explanation.node)
+        yield from (
+            _group(group)
+            for group in explanation.groups
+            if group.claim == funnel.claim and group.requests[-1:] == (funnel.request,)
+        )
+
+
+def _funnel(funnel: Funnel, node: str) -> Iterator[str]:
+    yield (
+        f"claim {funnel.claim}, request {funnel.request}: "
+        f"{_devices(funnel.needed)} of class {funnel.class_name}"
+    )
+    yield f"  {_devices(funnel.total)} on node {node}"
+    for step in funnel.steps:
+        if step.lost or step.name.startswith("class "):
+            yield f"  {step.name}: {step.left} left" + (f", {step.lost} out" if step.lost else "")
+            yield from _losers(step.losers, step.lost)
+    if funnel.chosen:
+        yield f"  chosen, first fit in the order of names: {_names(funnel.chosen)}"
+        yield from (f"    before them: {_loser(loser)}" for loser in funnel.passed_over)
+
+
+def _losers(losers: tuple[Loser, ...], lost: int) -> Iterator[str]:
+    for text, same in groupby(losers, lambda loser: loser.reason):
+        yield f"    {_names(tuple(loser.device for loser in same))}: {text}"
+    if lost > len(losers):
+        yield f"    and {lost - len(losers)} more"
+
+
+def _group(group: GroupFinding) -> Iterator[str]:
+    yield f"  same {group.attribute} for {_devices(group.needed)}:"
+    for one in group.groups:
+        yield f"    {one.value}: {_devices(len(one.devices))} ({_names(one.devices)})"
+    if group.without:
+        yield f"    without it: {_devices(len(group.without))} ({_names(group.without)})"
+
+
+def _short(funnel: Funnel) -> str:
+    text = f"request {funnel.request} of claim {funnel.claim} needs {_devices(funnel.needed)}"
+    before = funnel.total
+    if before < funnel.needed:
+        return f"{text}, there are {before} in the pools of the node"
+    for step in funnel.steps:
+        if step.left < funnel.needed:
+            example = f"; for example {_loser(step.losers[0])}" if step.losers else ""
+            return f"{text}, {before} are there before '{step.name}' and {step.left} after{example}"
+        before = step.left
+    return text
+
+
+def _split(group: GroupFinding) -> str:
+    return (
+        f"claim {group.claim} needs {_devices(group.needed)} with the same {group.attribute}, "
+        f"the largest group of the candidates has {group.largest}"
+    )
+
+
+def _loser(loser: Loser) -> str:
+    return f"{loser.device.device}: {loser.reason}"
+
+
+def _names(devices: tuple[DeviceId, ...]) -> str:
+    return ", ".join(device.device for device in devices)
+
+
+def _devices(count: int) -> str:
+    return f"{count} device" if count == 1 else f"{count} devices"

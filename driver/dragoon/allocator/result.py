@@ -1,0 +1,115 @@
+"""status.allocation as kube-scheduler writes it. Source: dra-api.md C.9.
+
+The allocationTimestamp is not the allocator's: whoever writes the allocation adds it.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from dragoon.allocator.fields import items
+from dragoon.allocator.model import Claim, DeviceClass, Node, NodeSelection, Raw
+from dragoon.allocator.search import Chosen
+from dragoon.errors import UnsupportedError
+
+
+def allocation(
+    claim: Claim, chosen: Sequence[Chosen], classes: Mapping[str, DeviceClass], node: Node
+) -> dict[str, Any]:
+    """The raw status.allocation of a claim for these devices.
+
+    Raises UnsupportedError for a slice with a node selector of several terms.
+    """
+    devices: dict[str, Any] = {"results": [_result(one) for one in chosen]}
+    config = _config(claim, classes)
+    if config:
+        devices["config"] = config
+    result: dict[str, Any] = {"devices": devices}
+    selector = _node_selector(chosen, node)
+    if selector is not None:
+        result["nodeSelector"] = selector
+    return result
+
+
+def _result(chosen: Chosen) -> dict[str, Any]:
+    device = chosen.device.id
+    result: dict[str, Any] = {
+        "request": chosen.request.name,
+        "driver": device.driver,
+        "pool": device.pool,
+        "device": device.device,
+    }
+    if chosen.request.raw_tolerations:
+        result["tolerations"] = [dict(one) for one in chosen.request.raw_tolerations]
+    result.update((name, list(value)) for name, value in chosen.device.conditions.items())
+    return result
+
+
+def _config(claim: Claim, classes: Mapping[str, DeviceClass]) -> list[dict[str, Any]]:
+    """Class configuration first, each class once, then the claim's; all requests is no request."""
+    users: dict[str, list[str]] = {}
+    for request in claim.requests:
+        users.setdefault(request.class_name, []).append(request.name)
+    names = [request.name for request in claim.requests]
+    entries = [
+        _entry("FromClass", requests, entry)
+        for class_name, requests in users.items()
+        for entry in classes[class_name].config
+    ]
+    for entry in claim.config:
+        wanted = list(items(entry, "requests"))
+        if not wanted or any(name in wanted for name in names):
+            entries.append(_entry("FromClaim", wanted, entry))
+    for assembled in entries:
+        if all(name in assembled.get("requests", names) for name in names):
+            assembled.pop("requests", None)
+    return entries
+
+
+def _entry(source: str, requests: list[str], config: Raw) -> dict[str, Any]:
+    entry: dict[str, Any] = {"source": source, "requests": list(requests)}
+    entry.update((key, value) for key, value in config.items() if key != "requests")
+    if not requests:
+        del entry["requests"]
+    return entry
+
+
+def _node_selector(chosen: Sequence[Chosen], node: Node) -> dict[str, Any] | None:
+    """Where the claim can be used: on this node if a device is local to it, else wherever all are."""
+    fields: list[Raw] = []
+    expressions: list[Raw] = []
+    for one in chosen:
+        nodes = one.device.nodes if one.slice.nodes is None else one.slice.nodes
+        if nodes is None:
+            continue
+        if nodes.node_name or one.device.binds_to_node:
+            requirement = {"key": "metadata.name", "operator": "In", "values": [node.name]}
+            return {"nodeSelectorTerms": [{"matchFields": [requirement]}]}
+        for term in _terms(nodes, one):
+            _add_new(fields, items(term, "matchFields"))
+            _add_new(expressions, items(term, "matchExpressions"))
+    term = {
+        name: [dict(requirement) for requirement in requirements]
+        for name, requirements in (("matchExpressions", expressions), ("matchFields", fields))
+        if requirements
+    }
+    return {"nodeSelectorTerms": [term]} if term else None
+
+
+def _terms(nodes: NodeSelection, chosen: Chosen) -> tuple[Raw, ...]:
+    terms = items(nodes.selector or {}, "nodeSelectorTerms")
+    if len(terms) > 1:
+        raise UnsupportedError(
+            f"device {chosen.device.id}: a node selector with {len(terms)} terms; the API allows one"
+        )
+    return terms
+
+
+def _add_new(known: list[Raw], more: Sequence[Raw]) -> None:
+    """Adds the requirements that are not there yet; the order of values does not matter."""
+    for requirement in more:
+        if not any(_identity(one) == _identity(requirement) for one in known):
+            known.append(requirement)
+
+
+def _identity(requirement: Raw) -> tuple[Any, Any, frozenset[Any]]:
+    return requirement["key"], requirement["operator"], frozenset(items(requirement, "values"))

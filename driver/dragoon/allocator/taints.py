@@ -1,0 +1,17 @@
+"""Taints that keep a device from being allocated. Source: dra-api.md C.8."""
+
+from typing import Final
+
+from dragoon.allocator.model import Device, Request, Taint
+
+_EFFECTS: Final = frozenset(("NoSchedule", "NoExecute"))
+
+
+def preventing(device: Device, request: Request) -> Taint | None:
+    """The first taint that the request does not tolerate; None and unknown effects are ignored."""
+    for taint in device.taints:
+        if taint.effect in _EFFECTS and not any(
+            toleration.tolerates(taint) for toleration in request.tolerations
+        ):
+            return taint
+    return None
