@@ -17,10 +17,18 @@ from dragoon.kube.memory import MemoryApi
 from dragoon.kube.port import NODES, Object
 
 NAMES = st.sampled_from(["a", "b", "c"])
-WRITES = ["create", "update", "delete", "hide", "show", "observe"]
+WRITES = [
+    "create",
+    "create and observe",
+    "update",
+    "update and observe",
+    "delete",
+    "hide",
+    "show",
+]
 STEPS = st.one_of(
     st.tuples(st.sampled_from(WRITES), NAMES),
-    st.tuples(st.sampled_from(["cut", "end", "compact", "bookmark"]), st.none()),
+    st.tuples(st.sampled_from(["cut", "end", "compact", "bookmark", "hold", "clear"]), st.none()),
     st.tuples(st.sampled_from(["fail", "gone", "lose"]), st.sampled_from(["list", "watch"])),
     st.tuples(st.just("turns"), st.integers(1, 30)),
 )
@@ -60,10 +68,13 @@ async def write(api: MemoryApi, informer: Informer[Object], verb: str, name: str
     match verb:
         case "create":
             await api.create(NODES, {"metadata": {"name": name, "labels": {"show": "1"}}})
-        case "update" | "observe":
+        case "create and observe":
+            body = {"metadata": {"name": name, "labels": {"show": "1"}}}
+            informer.observe(await api.create(NODES, body))
+        case "update" | "update and observe":
             patch = {"metadata": {"annotations": {"n": api.resource_version}}}
             written = await api.patch(NODES, name, patch)
-            if verb == "observe" and written["metadata"]["labels"].get("show"):
+            if verb != "update" and written["metadata"]["labels"].get("show"):
                 informer.observe(written)
         case "hide" | "show":
             value = "1" if verb == "show" else None
@@ -88,6 +99,10 @@ def disturb(api: MemoryApi, verb: str, call: str) -> None:
             api.faults.fail(verb=call, error=lambda: ApiGoneError("too old", status=410))
         case "lose":
             api.faults.lose_answer(verb=call)
+        case "hold":
+            api.faults.hold_answer(verb="list")
+        case "clear":
+            api.faults.clear()
 
 
 async def play(steps: list[tuple[str, Any]]) -> None:

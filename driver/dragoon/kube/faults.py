@@ -46,6 +46,11 @@ class Fault:
         self.remaining = 0
         self.lifted.set()
 
+    @property
+    def spent(self) -> bool:
+        """Whether it can do nothing any more; one that holds calls still has to be lifted."""
+        return self.lifted.is_set() or (self.remaining == 0 and not self.hangs)
+
     def take(self, call: Call, *, late: bool) -> bool:
         """Whether this fault meets the call now; uses up one of its times."""
         if self.late is not late or self.remaining == 0 or not self.matches(call):
@@ -106,6 +111,18 @@ class Faults:
         """The next matching calls wait for lift() before they take effect."""
         return self._order(Fault(_predicate(verb, resource, when), None, times, hangs=True))
 
+    def hold_answer(
+        self,
+        *,
+        times: int | None = 1,
+        verb: str | None = None,
+        resource: Resource | None = None,
+        when: Callable[[Call], bool] | None = None,
+    ) -> Fault:
+        """The next matching calls take effect at once; their answers wait for lift()."""
+        predicate = _predicate(verb, resource, when)
+        return self._order(Fault(predicate, None, times, late=True, hangs=True))
+
     def drop(self, resource: Resource, *path: str) -> None:
         """Leaves a field out of every write, as a disabled feature gate does. `*`: each entry."""
         self._dropped.append((resource, path))
@@ -131,7 +148,7 @@ class Faults:
         """Called by the server before (or, late, after) a call takes effect. May raise or wait."""
         if not late:
             self.calls.append(call)
-        self._faults = [fault for fault in self._faults if fault.remaining != 0]
+        self._faults = [fault for fault in self._faults if not fault.spent]
         for fault in self._faults:
             if fault.take(call, late=late):
                 if fault.hangs:

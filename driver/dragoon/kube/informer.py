@@ -146,16 +146,19 @@ class Informer(Generic[T]):
 
     async def run(self) -> None:
         """Keeps the copy current until cancelled; errors of the API are waited out."""
-        listed = False
+        listed = refused = False
         while True:
             try:
                 if not listed:
                     await self._list()
                     listed = True
+                    if not refused:  # A watch refused again and again must not be tried faster.
+                        self._backoff.reset()
                 await self._watch()
             except DragoonError as error:
                 # Only a broken connection leaves the last version good to continue from.
                 broken = isinstance(error, ApiUnavailableError)
+                refused = listed and not broken
                 listed = listed and broken and self._backoff.failures < _BREAKS_BEFORE_LIST
                 await self._pause(error)
 

@@ -78,6 +78,18 @@ async def test_a_hanging_call_waits_to_be_lifted() -> None:
     assert (await call)["metadata"]["uid"]
 
 
+async def test_a_held_answer_has_its_effect_at_once() -> None:
+    api = MemoryApi()
+    held = api.faults.hold_answer(verb="create")
+    call = asyncio.create_task(api.create(NODES, node("n")))
+    async with asyncio.timeout(5):
+        await held.reached.wait()
+    assert await api.get(NODES, "n")
+    assert not call.done()
+    api.faults.clear()
+    assert await call == await api.get(NODES, "n")
+
+
 async def test_dropped_fields_do_not_arrive() -> None:
     api = MemoryApi()
     api.faults.drop(SLICES, "spec", "devices", "*", "taints")

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from dragoon.errors import ApiForbiddenError, ApiUnavailableError
+from dragoon.errors import ApiForbiddenError, ApiGoneError, ApiUnavailableError
 from dragoon.kube.backoff import Backoff
 from dragoon.kube.faults import Call
 from dragoon.kube.informer import Change, Informer, Key
@@ -154,6 +154,52 @@ async def test_after_410_a_new_list_tells_what_vanished() -> None:
     assert informer.state.lists == 2
 
 
+async def test_410_is_answered_with_one_list_at_once() -> None:
+    api = MemoryApi()
+    informer: Informer[Object] = Informer(api, NODES, sleep=Waits())
+    async with running(informer):
+        await informer.synced()
+        api.faults.fail(verb="watch", error=lambda: ApiGoneError("too old", status=410))
+        api.faults.cut_watches()
+        await api.create(NODES, node("a"))
+        await until(lambda: informer.get("a"))
+    assert (informer.state.lists, informer.state.breaks) == (2, 2)
+
+
+async def test_an_own_write_newer_than_a_list_on_its_way_is_kept() -> None:
+    api = MemoryApi()
+    informer: Informer[Object] = Informer(api, NODES)
+    changes: list[Change[Object]] = []
+    informer.subscribe(changes.append)
+    listing = api.faults.hold_answer(verb="list")
+    async with running(informer):
+        await listing.reached.wait()
+        written = await api.create(NODES, node("a"))
+        informer.observe(written)
+        listing.lift()
+        await informer.synced()
+        assert informer.get("a") == written
+        await api.delete(NODES, "a")
+        await until(lambda: informer.get("a") is None)
+    assert seen(changes) == [("added", "a"), ("deleted", "a")]
+
+
+async def test_an_own_new_object_outlives_the_news_of_the_old_ones_end() -> None:
+    api = MemoryApi()
+    await api.create(NODES, node("a"))
+    informer: Informer[Object] = Informer(api, NODES)
+    changes: list[Change[Object]] = []
+    informer.subscribe(changes.append)
+    async with running(informer):
+        await informer.synced()
+        await api.delete(NODES, "a")
+        written = await api.create(NODES, node("a"))
+        informer.observe(written)
+        await until(lambda: informer.state.events == 2)
+    assert informer.get("a") == written
+    assert seen(changes) == [("added", "a"), ("deleted", "a"), ("added", "a")]
+
+
 async def test_a_new_object_of_the_same_name_is_a_deletion_and_an_addition() -> None:
     api = MemoryApi()
     await api.create(NODES, node("a"))
@@ -291,6 +337,10 @@ async def test_c50_minutes_without_the_server_cost_few_calls_and_nothing_is_lost
         await api.delete(NODES, "a")
         await until(lambda: informer.get("b") and not informer.get("a"))
         await until(lambda: informer.state.last_error is None)
+        waits.seconds.append(0.0)
+        api.faults.cut_watches()
+        await until(lambda: waits.seconds[-1])
+        assert waits.seconds[-1] == 0.5
     assert waits.seconds[:7] == [0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 30.0]
 
 
@@ -331,6 +381,19 @@ async def test_a_server_that_ends_every_watch_at_once_is_not_asked_in_a_loop() -
         await until(lambda: len(watches(api)) == 4)
     assert len(waits.seconds) == 3
     assert waits.seconds[2] > waits.seconds[0]
+
+
+async def test_a_watch_refused_after_every_list_is_tried_more_and_more_seldom() -> None:
+    api, waits = MemoryApi(), Waits()
+    gone = api.faults.fail(
+        verb="watch", times=None, error=lambda: ApiGoneError("too old", status=410)
+    )
+    informer: Informer[Object] = Informer(
+        api, NODES, sleep=waits, backoff=Backoff(first=0.5, limit=30.0, rng=lambda: 1.0)
+    )
+    async with running(informer):
+        await until(lambda: gone.hits > 7)
+    assert waits.seconds[:7] == [0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 30.0]
 
 
 async def test_the_state_says_when_something_last_came() -> None:
