@@ -1,7 +1,8 @@
 """Claims to usable devices: right when anything dies at any moment (DESIGN section 5).
 
 `engine` runs one claim through reading, guard, journal, effects and answer. Decisions (`plan`,
-`guard`, `cdi`, `consumers`, the deciding half of `sweeping`) are pure; `executing` applies them.
+`guard`, `deciding`, `cdi`, `consumers`) are pure; `executing` applies them; `tidying` and
+`reconciling` keep node, journal and API server in agreement.
 Every side effect goes through the one `effects.Effects` port, so that a new effect is a new fault
 point by construction.
 

@@ -28,7 +28,7 @@ _HOOKS = frozenset(
 
 def check(spec: Spec) -> None:
     """Raises CdiError with everything that is wrong with the spec."""
-    found = tuple(problems(spec))
+    found = (*problems(spec), *_unsafe_hooks(spec))
     if found:
         raise CdiError(
             f"the container runtime would refuse the CDI spec: {'; '.join(found)}",
@@ -37,7 +37,7 @@ def check(spec: Spec) -> None:
 
 
 def problems(spec: Spec) -> Iterator[str]:
-    """Each problem of a spec, as the field, what was found and what is allowed."""
+    """What a runtime refuses in a spec: each field, what was found and what is allowed."""
     if spec.cdi_version not in VERSIONS:
         yield f"cdiVersion: found {spec.cdi_version!r}, allowed are {', '.join(VERSIONS)}"
     vendor, _, kind_class = spec.kind.partition("/")
@@ -55,6 +55,13 @@ def problems(spec: Spec) -> Iterator[str]:
             yield f"device {device.name}: containerEdits are empty"
         yield from _edits(device.container_edits, f"device {device.name}")
     yield from _edits(spec.container_edits, "containerEdits")
+
+
+def _unsafe_hooks(spec: Spec) -> Iterator[str]:
+    for edits in (spec.container_edits, *(device.container_edits for device in spec.devices)):
+        for hook in edits.hooks:
+            if not hook.env:
+                yield f"hook {hook.path} has no env of its own and would run with the container's"
 
 
 def _edits(edits: Edits, where: str) -> Iterator[str]:
@@ -94,8 +101,6 @@ def _hook(hook: Hook, where: str) -> Iterator[str]:
         yield f"{where}: hooks: hookName: found {hook.hook_name!r}, allowed are {sorted(_HOOKS)}"
     if not _absolute(hook.path):
         yield f"{where}: hooks: path: found {hook.path!r}, allowed is an absolute path"
-    if not hook.env:
-        yield f"{where}: hooks: {hook.path} has no env of its own, and would run with the container's"
     yield from _environment(hook.env, f"{where}: hooks")
 
 

@@ -2,6 +2,8 @@
 
 import asyncio
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -26,6 +28,32 @@ class LoopClock:
 
     async def sleep(self, seconds: float) -> None:
         await asyncio.sleep(seconds)
+
+
+class Stopwatch:
+    """How long a piece of work took, and parts of it: seconds."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._begun = clock.now()
+        self.spans: dict[str, float] = {}
+
+    def __repr__(self) -> str:
+        return f"<Stopwatch {self.seconds:.3f} s {self.spans}>"
+
+    @property
+    def seconds(self) -> float:
+        """Since it was made."""
+        return self._clock.now() - self._begun
+
+    @contextmanager
+    def span(self, name: str) -> Iterator[None]:
+        """Adds the time that the block takes to a part."""
+        begun = self._clock.now()
+        try:
+            yield
+        finally:
+            self.spans[name] = self.spans.get(name, 0.0) + self._clock.now() - begun
 
 
 @dataclass(eq=False)

@@ -77,6 +77,10 @@ class Effects(Protocol):
         """The bytes of a file, None if it is not there."""
         ...
 
+    def exists(self, path: Path) -> bool:
+        """Whether there is a file, a folder or a device file of that name."""
+        ...
+
     def names(self, folder: Path) -> tuple[str, ...]:
         """The names in a folder in order; nothing if there is no folder."""
         ...
@@ -155,6 +159,10 @@ class HostEffects:
                 return path.read_bytes()
             except FileNotFoundError:
                 return None
+
+    def exists(self, path: Path) -> bool:
+        with _reported("look at", path):
+            return path.exists()
 
     def names(self, folder: Path) -> tuple[str, ...]:
         with _reported("list", folder):

@@ -257,6 +257,9 @@ class MemoryEffects:
         file = folder.names.get(path.name) if folder else None
         return file.data if file else None
 
+    def exists(self, path: Path) -> bool:
+        return self._look(path) is not None or self.read(path) is not None
+
     def names(self, folder: Path) -> tuple[str, ...]:
         found = self._look(folder)
         return tuple(sorted(found.names)) if found else ()

@@ -27,18 +27,20 @@ from dragoon.gpu.model import Inventory
 from dragoon.kube.port import CLAIMS, Api
 from dragoon.prepare import consumers
 from dragoon.prepare.cdi import Edits
-from dragoon.prepare.clock import Clock, LoopClock
+from dragoon.prepare.clock import Clock, LoopClock, Stopwatch
 from dragoon.prepare.effects import Effects
 from dragoon.prepare.executing import Executor, Held
 from dragoon.prepare.guard import Holder
 from dragoon.prepare.joining import Calls
 from dragoon.prepare.journal import Entry
 from dragoon.prepare.locks import Turns
-from dragoon.prepare.observing import Finished, Observer, Waiting, ignore
+from dragoon.prepare.observing import Finished, Observer, Repaired, Waiting, ignore
 from dragoon.prepare.paths import check_uid
 from dragoon.prepare.plan import ours, plan
 from dragoon.prepare.port import PreparedDevice
+from dragoon.prepare.reconciling import Reconciler
 from dragoon.prepare.settings import PrepareSettings
+from dragoon.prepare.tidying import Tidier
 from dragoon.prepare.waiting import Backoff, Budget, Changes
 
 _T = TypeVar("_T")
@@ -75,13 +77,27 @@ class Engine:
         self._turns = Turns()
         self._changes = Changes(self._clock)
         self._unfinished: set[asyncio.Task[Any]] = set()
+        self._tidier = Tidier(self._executor, settings.paths.folders, observer)
+        self._reconciler = Reconciler(
+            api, self._executor, settings, observer=observer, release=self._release
+        )
 
     def __repr__(self) -> str:
         return f"<Engine {self._settings.driver} on {self._settings.node} calls={len(self._calls)}>"
 
     async def start(self) -> None:
-        """Makes the folders. Call it before any other."""
+        """Makes the folders and tidies what an earlier process left. Call it before any other.
+
+        Needs no API server. Raises StateError when the folders cannot be made.
+        """
         await asyncio.to_thread(self._executor.open)
+        await asyncio.to_thread(self._tidier.look)
+
+    async def run(self) -> None:
+        """Tidies each second and reconciles each minute, for ever."""
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._tidy_for_ever())
+            group.create_task(self._reconcile_for_ever())
 
     async def prepare(self, claim: ClaimRef) -> _Answer:
         """See `Preparer.prepare`."""
@@ -89,20 +105,22 @@ class Engine:
         return await self._calls.join(
             claim,
             lambda: Budget(self._clock, self._settings.wait_s),
-            lambda budget: self._told("prepare", claim, self._prepare(claim, budget)),
+            lambda budget: self._told(
+                "prepare", claim, lambda watch: self._prepare(claim, budget, watch)
+            ),
         )
 
     async def unprepare(self, claim: ClaimRef) -> None:
         """See `Preparer.unprepare`. Raises ClaimInUseError while a pod here still runs with it."""
         check_uid(claim.uid)
-        await self._told("unprepare", claim, self._unprepare(claim))
+        await self._told("unprepare", claim, lambda watch: self._unprepare(claim, watch))
 
-    async def _prepare(self, claim: ClaimRef, budget: Budget) -> _Answer:
+    async def _prepare(self, claim: ClaimRef, budget: Budget, watch: Stopwatch) -> _Answer:
         backoff = Backoff()
         while True:
             seen = self._changes.count
             try:
-                outcome = await self._try(claim)
+                outcome = await self._try(claim, watch)
             except DragoonError as error:
                 if not error.retryable or not budget.left:
                     raise
@@ -117,12 +135,17 @@ class Engine:
             self._observer(Waiting(claim, str(refusal)))
             await self._released(outcome.by, seen, budget)
 
-    async def _try(self, claim: ClaimRef) -> Entry | Held | None:
-        allocation = ours(await self._read(claim), claim, self._settings)
+    async def _try(self, claim: ClaimRef, watch: Stopwatch) -> Entry | Held | None:
+        with watch.span("api"):
+            raw = await self._read(claim)
+        allocation = ours(raw, claim, self._settings)
         if not allocation.devices:
             return None
         inventory = await self._look()
-        return await self._finished(claim, lambda: self._carry_out(claim, allocation, inventory))
+        with watch.span("effects"):
+            return await self._finished(
+                claim, lambda: self._carry_out(claim, allocation, inventory)
+            )
 
     def _carry_out(
         self, claim: ClaimRef, allocation: Allocation, inventory: Inventory
@@ -171,11 +194,28 @@ class Engine:
             if not await asyncio.to_thread(self._executor.knows, holder.claim.uid):
                 return
 
-    async def _unprepare(self, claim: ClaimRef) -> None:
+    async def _unprepare(self, claim: ClaimRef, watch: Stopwatch) -> None:
         if await asyncio.to_thread(self._executor.in_use, claim.uid):
-            await self._check_unused(claim)
-        await self._finished(claim, lambda: self._executor.unprepare(claim.uid))
+            with watch.span("api"):
+                await self._check_unused(claim)
+        with watch.span("effects"):
+            await self._finished(claim, lambda: self._executor.unprepare(claim.uid))
         self._changes.announce()
+
+    async def _tidy_for_ever(self) -> None:
+        while True:
+            await self._clock.sleep(self._settings.watch_s)
+            await asyncio.to_thread(self._tidier.look)
+
+    async def _reconcile_for_ever(self) -> None:
+        while True:
+            await self._clock.sleep(self._settings.sweep_s)
+            await self._reconciler.reconcile()
+
+    async def _release(self, entry: Entry) -> None:
+        await self._finished(entry.claim, lambda: self._executor.unprepare(entry.uid, entry))
+        self._changes.announce()
+        self._observer(Repaired(entry.uid, f"claim {entry.claim} had gone: released"))
 
     async def _check_unused(self, claim: ClaimRef) -> None:
         budget = Budget(self._clock, self._settings.ending_s)
@@ -203,14 +243,16 @@ class Engine:
         async with self._turns.of(claim.uid):
             return await asyncio.to_thread(effects)
 
-    async def _told(self, operation: str, claim: ClaimRef, work: Awaitable[_T]) -> _T:
-        begun = self._clock.now()
+    async def _told(
+        self, operation: str, claim: ClaimRef, work: Callable[[Stopwatch], Awaitable[_T]]
+    ) -> _T:
+        watch = Stopwatch(self._clock)
         try:
-            result = await work
+            result = await work(watch)
         except DragoonError as error:
-            self._observer(Finished(operation, claim, self._clock.now() - begun, error=error))
+            self._observer(Finished(operation, claim, watch.seconds, error, watch.spans))
             raise
-        self._observer(Finished(operation, claim, self._clock.now() - begun))
+        self._observer(Finished(operation, claim, watch.seconds, None, watch.spans))
         return result
 
 

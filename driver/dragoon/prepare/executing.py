@@ -8,7 +8,9 @@ another plugin process (rolling update: both get calls in any order).
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 
+from dragoon.errors import HardwareError
 from dragoon.prepare import steps
 from dragoon.prepare.deciding import Begin, Keep, WaitFor, decide
 from dragoon.prepare.effects import Effects
@@ -48,7 +50,7 @@ class Executor:
     def prepare(self, wanted: Entry) -> Entry | Held:
         """Prepares a claim as planned, or says who is in the way. Raises StateError."""
         with self.locked([claim_key(wanted.uid)]):
-            own = self._own(wanted.uid)
+            own = self.own(wanted.uid)
             with self.locked([*card_keys(wanted), *card_keys(own)]):
                 match decide(wanted, own, self._others(wanted)):
                     case Keep(entry):
@@ -59,30 +61,44 @@ class Executor:
                     case Begin(leftover):
                         return self._begin(wanted, leftover)
 
-    def unprepare(self, uid: str) -> tuple[str, ...]:
-        """Takes a claim back; one that is unknown is a success. Returns its devices.
+    def unprepare(self, uid: str, expected: Entry | None = None) -> None:
+        """Takes a claim back; one that is unknown is a success.
 
-        A claim without a readable entry may have left files all the same.
+        expected: only if the journal still says exactly this.
         """
         with self.locked([claim_key(uid)]):
-            entry = self._own(uid)
+            entry = self.own(uid)
+            if expected is not None and entry != expected:
+                return
             with self.locked(card_keys(entry)):
-                for step in reversed(entry.steps if entry else ()):
-                    steps.undo(self.effects, self._paths, uid, step)
-                self._remove_files(uid)
+                self.clear(uid, entry)
                 self.journal.remove(uid)
-            return tuple(held.device for held in entry.devices) if entry else ()
+
+    def clear(self, uid: str, entry: Entry | None) -> None:
+        """Undoes the steps of a claim, and removes what an unreadable entry left of it.
+
+        The caller has its lock. The entry stays.
+        """
+        for step in reversed(entry.steps if entry else ()):
+            steps.undo(self.effects, self._paths, uid, step)
+        for path in self._files(self._paths.cdi_folder, self._paths.marker_folder):
+            if self._paths.uid_of(path) == uid:
+                self.effects.remove(path)
 
     def knows(self, uid: str) -> bool:
         """Whether anything of a claim is on this node."""
-        paths = self._paths
-        files = (paths.journal(uid), paths.spec(uid))
-        return any(self.effects.read(path) is not None for path in files)
+        paths = (self._paths.journal(uid), self._paths.spec(uid))
+        return any(self.effects.exists(path) for path in paths)
 
     def in_use(self, uid: str) -> bool:
         """Whether containers may live with a claim: it was answered, in this boot."""
         entry = self.journal.read(uid)
         return isinstance(entry, Entry) and entry.answered_in(self.effects.boot_id())
+
+    def prepared(self) -> int:
+        """How many claims are prepared in this boot."""
+        boot_id = self.effects.boot_id()
+        return sum(entry.answered_in(boot_id) for entry in self.journal.contents().entries)
 
     def restore(self, entry: Entry) -> None:
         """Makes every step of a prepared claim hold again (case C29). The caller has its lock."""
@@ -98,7 +114,7 @@ class Executor:
         with self.effects.lock(self._paths.lock, keys, self._patience):
             yield
 
-    def _own(self, uid: str) -> Entry | None:
+    def own(self, uid: str) -> Entry | None:
         match self.journal.read(uid):
             case Broken() as broken:
                 self._observer(Reported(uid, str(unreadable(broken))))
@@ -106,6 +122,15 @@ class Executor:
                 return None
             case entry:
                 return entry
+
+    def files_by_claim(self) -> dict[str, list[Path]]:
+        """Every file of ours by the UID of its claim: whole, temporary or set aside."""
+        found: dict[str, list[Path]] = {}
+        for path in self._files(*self._paths.folders):
+            uid = self._paths.uid_of(path)
+            if uid is not None:
+                found.setdefault(uid, []).append(path)
+        return found
 
     def _others(self, wanted: Entry) -> tuple[Holder, ...]:
         contents = self.journal.contents()
@@ -120,6 +145,13 @@ class Executor:
                 yield holder_of_spec(uid, data)
 
     def _begin(self, wanted: Entry, leftover: Entry | None) -> Entry:
+        for path in (path for step in wanted.steps for path in step.needs()):
+            if not self.effects.exists(path):
+                raise HardwareError(
+                    f"device file {path} does not exist",
+                    hint="make it with nvidia-modprobe, or start nvidia-persistenced",
+                    retryable=True,
+                )
         if leftover is not None:
             for step in leftover.steps:
                 if step not in wanted.steps:
@@ -129,14 +161,10 @@ class Executor:
             steps.apply(self.effects, self._paths, wanted.uid, step)
         return self.journal.complete(wanted)
 
-    def _remove_files(self, uid: str) -> None:
-        """What an unreadable entry, or a try with other devices, may have left."""
-        paths = self._paths
-        if self.effects.read(paths.spec(uid)) is not None:
-            self.effects.remove(paths.spec(uid))
-        for name in self.effects.names(paths.marker_folder):
-            if paths.marker_uid(name) == uid:
-                self.effects.remove(paths.marker_folder / name)
+    def _files(self, *folders: Path) -> Iterator[Path]:
+        for folder in folders:
+            for name in self.effects.names(folder):
+                yield folder / name
 
 
 def claim_key(uid: str) -> str:

@@ -9,6 +9,7 @@ set aside under another name: it never stops the others.
 import enum
 import hashlib
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -133,7 +134,7 @@ class Journal:
         broken: list[Broken] = []
         aside: set[str] = set()
         for name in self._effects.names(self._paths.journal_folder):
-            uid = self._paths.journal_uid(name)
+            uid = self._paths.uid_of(self._paths.journal_folder / name)
             if uid is None:
                 continue
             if name != self._paths.journal(uid).name:
@@ -168,15 +169,19 @@ class Journal:
         The folder is not synced: an entry that a power cut brings back is of an earlier boot, so
         it holds nothing, and the sweep finds that its claim has gone.
         """
-        self._effects.remove(self._paths.journal(uid))
+        path = self._paths.journal(uid)
         for name in self._effects.names(self._paths.journal_folder):
-            if SET_ASIDE in name and self._paths.journal_uid(name) == uid:
-                self._effects.remove(self._paths.journal_folder / name)
+            if name in {path.name, _aside(path).name}:
+                self._effects.remove(path.with_name(name))
+
+    def is_set_aside(self, uid: str) -> bool:
+        """Whether an unreadable file of this claim is kept."""
+        return self._effects.exists(_aside(self._paths.journal(uid)))
 
     def set_aside(self, uid: str) -> None:
         """Moves an unreadable file out of the way; it is kept until the claim is unprepared."""
         path = self._paths.journal(uid)
-        self._effects.rename(path, path.with_name(path.name + SET_ASIDE))
+        self._effects.rename(path, _aside(path))
 
     def _write(self, entry: Entry) -> None:
         path = self._paths.journal(entry.uid)
@@ -185,6 +190,10 @@ class Journal:
 
 
 _KNOWN = frozenset(field.encode_name for field in msgspec.structs.fields(Entry))
+
+
+def _aside(path: Path) -> Path:
+    return path.with_name(path.name + SET_ASIDE)
 
 
 def _encode(entry: Entry, unknown: dict[str, Any]) -> bytes:

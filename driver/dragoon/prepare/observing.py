@@ -12,12 +12,15 @@ from dragoon.errors import DragoonError
 
 @dataclass(frozen=True, slots=True)
 class Finished:
-    """One call ended. error is None for a success; spans are seconds by part of the work."""
+    """One call ended. error is None for a success.
+
+    spans are seconds by part of the work: `api` reading the claim, `effects` all that was done on
+    the node, journal included; the rest of `seconds` is waiting.
+    """
 
     operation: str
     claim: ClaimRef
     seconds: float
-    devices: tuple[str, ...] = ()
     error: DragoonError | None = None
     spans: Mapping[str, float] = field(default_factory=dict)
 
@@ -46,9 +49,31 @@ class Reported:
     problem: str
 
 
-Event = Finished | Waiting | Repaired | Reported
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """How many claims are prepared on this node now, told after every change."""
+
+    prepared: int
+
+
+Event = Finished | Waiting | Repaired | Reported | Counted
 Observer = Callable[[Event], None]
 
 
 def ignore(event: Event) -> None:
     """The observer of nobody."""
+
+
+class Complaints:
+    """Tells of each problem once, and again only after it had gone."""
+
+    def __init__(self, observer: Observer) -> None:
+        self._observer = observer
+        self._told: Mapping[str, str] = {}
+
+    def are(self, problems: Mapping[str, str]) -> None:
+        """The problems that there are now, by claim UID ("" for all of them)."""
+        for uid, problem in problems.items():
+            if self._told.get(uid) != problem:
+                self._observer(Reported(uid, problem))
+        self._told = dict(problems)

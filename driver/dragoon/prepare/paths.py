@@ -39,6 +39,11 @@ def temporary(path: Path) -> Path:
     return path.with_name(f".{path.name}{TEMPORARY}")
 
 
+def is_temporary(path: Path) -> bool:
+    """Whether a file of ours was never finished."""
+    return path.name.startswith(".") and path.name.endswith(TEMPORARY)
+
+
 @dataclass(frozen=True, slots=True)
 class Paths:
     """The files of one plugin on one node; several instances of it share them."""
@@ -68,28 +73,22 @@ class Paths:
     def marker(self, uid: str, device: str) -> Path:
         return self.marker_folder / f"{check_uid(uid)}_{check_device(device)}.json"
 
-    def journal_uid(self, name: str) -> str | None:
-        """The claim of a file in the journal folder, temporary or set aside; None if foreign."""
-        return _uid_in(name, "")
+    @property
+    def folders(self) -> tuple[Path, ...]:
+        """Every folder in which files of claims are."""
+        return (self.journal_folder, self.cdi_folder, self.marker_folder)
 
-    def spec_uid(self, name: str) -> str | None:
-        """The claim of a file in the CDI folder, temporary or not; None if it is not ours."""
-        return _uid_in(name, self._spec_prefix)
-
-    def marker_uid(self, name: str) -> str | None:
-        """The claim of a file in the marker folder, temporary or not; None if foreign."""
-        uid, found, _ = name.removeprefix(".").partition("_")
-        return uid if found and _UID.fullmatch(uid) else None
+    def uid_of(self, path: Path) -> str | None:
+        """The claim of a file, whole, temporary or set aside; None if the file is not ours."""
+        name = path.name.removeprefix(".").removesuffix(TEMPORARY).partition(SET_ASIDE)[0]
+        prefix = self._spec_prefix if path.parent == self.cdi_folder else ""
+        if not name.startswith(prefix) or not name.endswith(".json"):
+            return None
+        uid, _, device = name.removeprefix(prefix).removesuffix(".json").partition("_")
+        if bool(device) is not (path.parent == self.marker_folder):
+            return None
+        return uid if _UID.fullmatch(uid) else None
 
     @property
     def _spec_prefix(self) -> str:
         return f"{self.driver}-claim-"
-
-
-def _uid_in(name: str, prefix: str) -> str | None:
-    bare = name.removeprefix(".").removesuffix(TEMPORARY)
-    bare = bare.partition(SET_ASIDE)[0]
-    if not bare.startswith(prefix) or not bare.endswith(".json"):
-        return None
-    uid = bare.removeprefix(prefix).removesuffix(".json")
-    return uid if _UID.fullmatch(uid) else None

@@ -23,6 +23,9 @@ class Marker(msgspec.Struct, frozen=True, tag="marker", tag_field="step"):
     device: str
     content: str
 
+    def needs(self) -> tuple[Path, ...]:
+        return ()
+
     def path(self, paths: Paths, uid: str) -> Path:
         return paths.marker(uid, self.device)
 
@@ -34,6 +37,14 @@ class CdiFile(msgspec.Struct, frozen=True, tag="cdi", tag_field="step"):
     """The CDI spec of the claim."""
 
     spec: cdi.Spec
+
+    def needs(self) -> tuple[Path, ...]:
+        """The device files of the GPUs: without one the runtime fails to start the container."""
+        return tuple(
+            Path(node.host_path or node.path)
+            for device in self.spec.devices
+            for node in device.container_edits.device_nodes
+        )
 
     def path(self, paths: Paths, uid: str) -> Path:
         return paths.spec(uid)
