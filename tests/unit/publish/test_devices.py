@@ -31,7 +31,7 @@ def test_c02_a_card_that_leaves_renames_no_other(name: str) -> None:
     whole = machine(name)
     rest = replace(whole, gpus=tuple(replace(g, index=g.index - 1) for g in whole.gpus[1:]))
     before, after = published(whole), published(rest)
-    first = sorted(before)[0]
+    first = min(before)
     assert set(before) - set(after) == {first}
     for device in after:
         assert attribute(before[device], "uuid") == attribute(after[device], "uuid")

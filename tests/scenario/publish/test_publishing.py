@@ -1,0 +1,354 @@
+"""The publisher against an API server: cases C16 and C50, and servers that drop fields."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from dragoon.api import names
+from dragoon.errors import (
+    ApiConflictError,
+    ApiForbiddenError,
+    ApiGoneError,
+    ApiInvalidError,
+    ApiUnavailableError,
+    ConfigError,
+)
+from dragoon.gpu.model import LostGpu
+from dragoon.kube.port import NODES, SLICES
+from dragoon.publish.devices import Device
+from dragoon.publish.publisher import Publisher
+from dragoon.telemetry.metrics import Metrics
+from tests.scenario.publish.bench import (
+    FAST,
+    FINE,
+    MORE,
+    Bench,
+    offered,
+    publishing,
+    quiet,
+    running,
+    until,
+)
+from tests.unit.publish.nodes import DRIVER, NODE, address, gpu, inventory
+
+LOST = offered(inventory(gpu(0), lost=(LostGpu(address(1), "no answer"),)))
+MANY = tuple(Device(f"gpu-{n:03d}", {"type": {"string": "gpu"}}, {}) for n in range(130))
+
+
+@pytest.fixture
+async def bench() -> Bench:
+    made = Bench()
+    await made.node()
+    return made
+
+
+@pytest.mark.parametrize("devices", [FINE, (), MANY, LOST], ids=["two", "none", "many", "lost"])
+async def test_what_is_offered_is_published(bench: Bench, devices: tuple[Device, ...]) -> None:
+    async with publishing(bench, devices) as publisher:
+        assert await bench.shows(devices)
+        state = publisher.state
+        assert (state.current, state.generation, state.devices) == (True, 1, len(devices))
+        assert (state.error, state.left_out, state.differences) == (None, (), ())
+
+
+async def test_slices_are_owned_by_the_node_and_read_in_order(bench: Bench) -> None:
+    async with publishing(bench, MANY):
+        node = await bench.api.get(NODES, NODE)
+        for each in await bench.slices():
+            (owner,) = each["metadata"]["ownerReferences"]
+            assert owner["uid"] == node["metadata"]["uid"]
+            assert owner["controller"] is True
+        assert await bench.names() == [device.name for device in MANY]
+
+
+async def test_nothing_is_written_before_the_kubelet_has_registered_us(bench: Bench) -> None:
+    publisher = bench.publisher()
+    publisher.offer(FINE)
+    async with running(publisher):
+        await until(lambda: bool(bench.calls("watch")))
+        assert bench.calls() == []
+        publisher.allow(True)
+        await publisher.published()
+    assert await bench.shows(FINE)
+
+
+async def test_nothing_is_written_before_anything_was_offered(bench: Bench) -> None:
+    publisher = bench.publisher()
+    publisher.allow(True)
+    async with running(publisher):
+        await until(lambda: bool(bench.calls("watch")))
+        assert bench.calls() == []
+        publisher.offer(())
+        await publisher.published()
+    assert await bench.shows(())
+
+
+async def test_a_wipe_is_not_repaired_until_the_kubelet_has_registered_us_again(
+    bench: Bench,
+) -> None:
+    async with publishing(bench) as publisher:
+        publisher.allow(False)
+        before = len(bench.calls("create", "replace"))
+        await bench.wipe()
+        publisher.offer(MORE)
+        await quiet(bench)
+        assert len(bench.calls("create", "replace")) == before
+        publisher.allow(True)
+        await publisher.published()
+        assert await bench.shows(MORE)
+
+
+async def test_c16_wiped_slices_are_back_within_seconds(bench: Bench) -> None:
+    async with publishing(bench, MANY, pace=replace(FAST, wipe=0.05, edit=1.0)):
+        (before, *_) = await bench.slices()
+        await bench.wipe()
+        await until(lambda: bench.shows(MANY))
+        (after, *_) = await bench.slices()
+        assert after["spec"]["pool"]["generation"] > before["spec"]["pool"]["generation"]
+        assert after["spec"]["devices"] == before["spec"]["devices"]
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        {"devices": []},
+        {"devices": [{"name": "gpu-of-somebody"}]},
+        {"pool": {"name": f"{NODE}/gpu", "generation": 9, "resourceSliceCount": 4}},
+    ],
+)
+async def test_c16_an_edit_by_others_is_undone(bench: Bench, spec: dict[str, Any]) -> None:
+    async with publishing(bench):
+        await bench.edit(**spec)
+        await until(lambda: bench.shows(FINE))
+
+
+async def test_c16_unchanged_hardware_is_not_written_again(bench: Bench) -> None:
+    async with publishing(bench) as publisher:
+        before = len(bench.calls())
+        publisher.offer(FINE)
+        publisher.allow(True)
+        publisher.allow(False)
+        publisher.allow(True)
+        await quiet(bench)
+        assert len(bench.calls()) == before
+
+
+async def test_a_restarted_publisher_writes_nothing_where_all_is_well(bench: Bench) -> None:
+    async with publishing(bench, MANY):
+        before = len(bench.calls())
+    async with publishing(bench, MANY) as again:
+        assert len(bench.calls()) == before
+        assert again.state.generation == 1
+
+
+async def test_the_last_of_many_offers_wins(bench: Bench) -> None:
+    async with publishing(bench) as publisher:
+        for devices in (MORE, (), LOST, MANY, MORE):
+            publisher.offer(devices)
+        await publisher.published()
+        assert await bench.shows(MORE)
+
+
+async def test_slices_of_an_older_pool_name_are_removed_and_other_nodes_are_not_touched(
+    bench: Bench,
+) -> None:
+    for node, pool in ((NODE, NODE), ("node-b", "node-b/gpu")):
+        spec = {
+            "driver": DRIVER,
+            "nodeName": node,
+            "pool": {"name": pool, "generation": 4, "resourceSliceCount": 1},
+        }
+        await bench.api.create(SLICES, {"metadata": {"name": f"{node}-old"}, "spec": spec})
+    async with publishing(bench):
+        left = {each["metadata"]["name"] for each in await bench.slices()}
+        assert f"{NODE}-old" not in left
+        assert "node-b-old" in left
+
+
+async def test_a_node_made_anew_becomes_the_owner(bench: Bench) -> None:
+    async with publishing(bench):
+        await bench.api.delete(NODES, NODE)
+        node = await bench.node()
+        await bench.wipe()
+
+        async def owned() -> bool:
+            owners = [each["metadata"]["ownerReferences"][0] for each in await bench.slices()]
+            return [owner["uid"] for owner in owners] == [node["metadata"]["uid"]]
+
+        await until(owned)
+
+
+async def test_a_node_that_is_not_there_yet_is_waited_for() -> None:
+    bench = Bench()
+    publisher = bench.publisher()
+    publisher.offer(FINE)
+    publisher.allow(True)
+    async with running(publisher):
+        await until(lambda: publisher.state.error is not None)
+        assert bench.calls() == []
+        await bench.node()
+        await publisher.published()
+        assert publisher.state.error is None
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        ApiUnavailableError("503", status=503),
+        ApiUnavailableError("429", status=429),
+        ApiUnavailableError("time-out"),
+        ApiConflictError("409", status=409),
+        ApiGoneError("410", status=410),
+        ApiForbiddenError("403", status=403),
+        ApiInvalidError("422", status=422),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("verb", ["create", "replace", "list"])
+async def test_c50_publishing_is_tried_again_until_it_succeeds(
+    bench: Bench, error: Exception, verb: str
+) -> None:
+    async with publishing(bench) as publisher:
+        fault = bench.api.faults.fail(error=lambda: error, times=3, verb=verb, resource=SLICES)
+        publisher.offer(MANY)
+        await publisher.published()
+        assert fault.hits == 3
+        assert await bench.shows(MANY)
+
+
+async def test_c50_an_api_server_away_at_start_is_waited_for(bench: Bench) -> None:
+    fault = bench.api.faults.fail(times=None)
+    publisher = bench.publisher()
+    publisher.offer(FINE)
+    publisher.allow(True)
+    async with running(publisher):
+        await until(lambda: fault.hits >= 3)
+        assert isinstance(publisher.state.error, ApiUnavailableError)
+        assert publisher.state.generation is None
+        publisher.offer(MORE)
+        fault.lift()
+        await publisher.published()
+        assert await bench.shows(MORE)
+
+
+@pytest.mark.parametrize("verb", ["create", "replace", "delete"])
+async def test_c50_a_write_whose_answer_is_lost_leaves_no_duplicate(
+    bench: Bench, verb: str
+) -> None:
+    async with publishing(bench, MORE) as publisher:
+        bench.api.faults.lose_answer(verb=verb, resource=SLICES)
+        publisher.offer(MANY)
+        await publisher.published()
+        publisher.offer(FINE)
+        await publisher.published()
+        assert await bench.shows(FINE)
+
+
+async def test_c50_a_wipe_while_the_watch_is_broken_is_noticed(bench: Bench) -> None:
+    async with publishing(bench):
+        fault = bench.api.faults.fail(verb="watch", resource=SLICES, times=None)
+        bench.api.faults.cut_watches()
+        await until(lambda: fault.hits > 0)
+        await bench.wipe()
+        bench.api.compact()
+        fault.lift()
+        await until(lambda: bench.shows(FINE))
+
+
+async def test_an_invalid_slice_is_not_sent_in_a_loop(bench: Bench) -> None:
+    pace = replace(FAST, first_refused=60.0, last_refused=60.0)
+    async with publishing(bench, pace=pace) as publisher:
+        bench.api.faults.fail(
+            error=lambda: ApiInvalidError("no", status=422), verb="replace", times=None
+        )
+        before = len(bench.calls("replace"))
+        publisher.offer(MORE)
+        await until(lambda: publisher.state.error is not None)
+        await quiet(bench)
+        assert len(bench.calls("replace")) == before + 1
+        bench.api.faults.clear()
+        publisher.offer(LOST)
+        await publisher.published()
+
+
+async def test_a_server_without_taints_gets_no_device_that_only_a_taint_protects(
+    bench: Bench,
+) -> None:
+    bench.api.faults.drop(SLICES, "spec", "devices", "*", "taints")
+    async with publishing(bench, LOST) as publisher:
+        assert await bench.names() == ["gpu-0000-10-00-0"]
+        assert publisher.state.left_out == ("gpu-0000-11-00-0",)
+        assert len(bench.calls("create")) == 2  # the dry run and the slice
+        assert await _ever_published(bench) == {"gpu-0000-10-00-0"}
+
+
+async def test_a_server_that_was_upgraded_gets_the_tainted_devices(bench: Bench) -> None:
+    bench.api.faults.drop(SLICES, "spec", "devices", "*", "taints")
+    async with publishing(bench, LOST) as publisher:
+        assert publisher.state.left_out
+        bench.api.faults.clear()
+        await until(lambda: bench.shows(LOST))
+        await until(lambda: publisher.state.left_out == ())
+
+
+async def test_a_server_that_stops_keeping_taints_is_noticed_by_the_next_write(
+    bench: Bench,
+) -> None:
+    async with publishing(bench, LOST) as publisher:
+        bench.api.faults.drop(SLICES, "spec", "devices", "*", "taints")
+        lost = LostGpu(address(1), "another reason")
+        publisher.offer(offered(inventory(gpu(0), lost=(lost,))))
+        await publisher.published()
+        assert await bench.names() == ["gpu-0000-10-00-0"]
+
+
+async def test_what_a_server_drops_otherwise_is_told_and_not_written_for_ever(
+    bench: Bench,
+) -> None:
+    bench.api.faults.drop(SLICES, "spec", "devices", "*", "capacity")
+    async with publishing(bench) as publisher:
+        assert [each.path for each in publisher.state.differences] == [
+            "spec.devices[gpu-0000-10-00-0].capacity",
+            "spec.devices[gpu-0000-11-00-0].capacity",
+        ]
+        before = len(bench.calls())
+        await quiet(bench)
+        assert len(bench.calls()) == before
+        await bench.edit(devices=[])
+        await until(lambda: bench.shows(FINE))
+
+
+async def test_two_publishers_of_one_node_agree(bench: Bench) -> None:
+    async with publishing(bench, MANY) as first, publishing(bench, MANY) as second:
+        await bench.wipe()
+        await until(lambda: bench.shows(MANY))
+        await quiet(bench)
+        assert await bench.shows(MANY)
+        assert first.state.error is None
+        assert second.state.error is None
+
+
+async def test_taints_of_the_published_devices_protect_them(bench: Bench) -> None:
+    async with publishing(bench, LOST):
+        (slice_,) = await bench.slices()
+        (taint,) = slice_["spec"]["devices"][1]["taints"]
+        assert (taint["key"], taint["effect"]) == (names.TAINT_LOST, "NoSchedule")
+
+
+async def test_a_name_that_no_node_can_have_is_refused_at_once(bench: Bench) -> None:
+    with pytest.raises(ConfigError, match="node name"):
+        Publisher(bench.api, driver=DRIVER, node="Node_A", metrics=Metrics("test"))
+
+
+async def _ever_published(bench: Bench) -> set[str]:
+    """The names in every slice that was ever stored."""
+    found: set[str] = set()
+    stream = bench.api.watch(SLICES, resource_version="1")
+    end = int(bench.api.resource_version)
+    async for event in stream:
+        found |= {device["name"] for device in event.object["spec"]["devices"]}
+        if int(event.object["metadata"]["resourceVersion"]) >= end:
+            break
+    await stream.aclose()
+    return found
