@@ -1,5 +1,6 @@
 """The kubelet's end of both services: for calls to ourselves and for the stand-in."""
 
+import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -121,3 +122,9 @@ async def _call(
         raise KubeletError(
             f"{method}: {error.code().name}: {error.details()}", retryable=True
         ) from error
+    except asyncio.CancelledError:
+        task = asyncio.current_task()
+        if task is not None and task.cancelling():
+            raise
+        # gRPC says so when the channel is closed under a call; nobody cancelled this task.
+        raise KubeletError(f"{method}: the connection was closed", retryable=True) from None

@@ -14,6 +14,7 @@ from pathlib import Path
 from stat import S_ISSOCK
 
 import structlog
+from grpc.aio import Channel
 
 from dragoon.errors import KubeletError
 from dragoon.kubelet.client import DraClient, PluginInfo, get_info, notify, open_channel
@@ -23,6 +24,7 @@ from dragoon.kubelet.sockets import make_folder
 _log = structlog.get_logger(__name__)
 
 _LOOK_SECONDS = 0.1
+_CONNECT_SECONDS = 0.02
 _RETRY_SECONDS = (0.5, 1.0, 2.0, 4.0)
 
 _Identity = tuple[int, int, int]
@@ -44,7 +46,6 @@ class PluginWatch:
         self._folder = folder
         self._versions = {version.advertised: version for version in versions}
         self._instances: list[Instance] = []
-        self._changed = asyncio.Event()
 
     async def run(self) -> None:
         """Follows the folder until it is cancelled, then hangs up everywhere."""
@@ -63,9 +64,10 @@ class PluginWatch:
                 await asyncio.sleep(_LOOK_SECONDS)
 
     async def wait_registered(self, driver: str) -> None:
-        """Returns when an instance of the driver is registered."""
-        while not self._of(driver):
-            await self._changed.wait()
+        """Returns when an instance of the driver is registered and connected."""
+        # gRPC's own way to wait for a connection cannot be cancelled.
+        while not self._connected(driver):  # noqa: ASYNC110
+            await asyncio.sleep(_CONNECT_SECONDS)
 
     def pick(self, driver: str) -> DraClient:
         """The instance to call: the newest that is connected, else the newest.
@@ -75,44 +77,45 @@ class PluginWatch:
         instances = self._of(driver)
         if not instances:
             raise KubeletError(f"DRA driver {driver} is not registered", retryable=True)
-        connected = [instance for instance in instances if instance.client.connected()]
-        return (connected or instances)[-1].client
+        return (self._connected(driver) or instances)[-1].client
 
     def _of(self, driver: str) -> list[Instance]:
         return [instance for instance in self._instances if instance.driver == driver]
+
+    def _connected(self, driver: str) -> list[Instance]:
+        return [instance for instance in self._of(driver) if instance.client.connected()]
 
     async def _follow(self, path: Path) -> None:
         """The life of one registration socket; cancelled when the socket is gone."""
         for pause in chain(_RETRY_SECONDS, repeat(_RETRY_SECONDS[-1])):
             try:
-                instance = await self._register(path)
+                await self._register(path)
             except KubeletError as error:
                 _log.warning("cannot register a plugin", socket=str(path), error=str(error))
-                await asyncio.sleep(pause)
-            else:
-                break
-        try:
-            await asyncio.get_running_loop().create_future()  # until cancelled
-        finally:
-            await self._forget(instance)
+            await asyncio.sleep(pause)
 
-    async def _register(self, path: Path) -> Instance:
+    async def _register(self, path: Path) -> None:
+        """Registers who is at the socket, for as long as this is not cancelled."""
         async with open_channel(path) as channel:
-            info = await get_info(channel)
-            try:
-                version = self._choose(info)
-            except KubeletError as error:
-                await notify(channel, error.message)
-                raise
-            instance = Instance(info.name, DraClient(info.endpoint, version))
+            instance = await self._ask(channel)
             self._instances.append(instance)
-            self._announce()
             try:
                 await notify(channel)
-            except BaseException:
-                await self._forget(instance)
-                raise
-        return instance
+                await channel.close()
+                await asyncio.get_running_loop().create_future()
+            finally:
+                self._instances.remove(instance)
+                await instance.client.close()
+
+    async def _ask(self, channel: Channel) -> Instance:
+        """Raises KubeletError for a plugin that cannot be registered, and tells it why."""
+        info = await get_info(channel)
+        try:
+            version = self._choose(info)
+        except KubeletError as error:
+            await notify(channel, error.message)
+            raise
+        return Instance(info.name, DraClient(info.endpoint, version))
 
     def _choose(self, info: PluginInfo) -> DraVersion:
         """The first version of the plugin's list that we know: the order is the plugin's."""
@@ -125,15 +128,6 @@ class PluginWatch:
             f"supported_versions: found {', '.join(info.versions) or 'none'}, "
             f"known are {', '.join(self._versions)}"
         )
-
-    async def _forget(self, instance: Instance) -> None:
-        self._instances.remove(instance)
-        self._announce()
-        await instance.client.close()
-
-    def _announce(self) -> None:
-        self._changed.set()
-        self._changed = asyncio.Event()
 
 
 def _sockets(folder: Path) -> dict[Path, _Identity]:

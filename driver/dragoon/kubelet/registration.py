@@ -75,7 +75,7 @@ class Registration:
     def lost(self, reason: str) -> None:
         """Our registration socket is gone: the kubelet forgets us, or already has."""
         if self._state.registered:
-            _log.warning("not registered with the kubelet any more", reason=reason)
+            _log.info("not registered with the kubelet any more", reason=reason)
             self._become(registered=False, reason=reason)
 
     async def _get_info(self, _request: Any, _context: Any) -> Any:

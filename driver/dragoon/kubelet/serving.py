@@ -91,7 +91,7 @@ class KubeletPlugin:
 
     async def start(self) -> None:
         """Serves and offers itself to the kubelet. Raises KubeletError, leaving no socket."""
-        await asyncio.to_thread(self._clean_folders)
+        self._clean_folders()
         await self._service_server.start()
         try:
             await self._registration_server.start()
@@ -168,9 +168,9 @@ class KubeletPlugin:
             try:
                 await self.repair()
                 complaint = ""
-            except KubeletError as error:
-                if complaint != str(error):
-                    complaint = str(error)
+            except Exception as error:  # noqa: BLE001  the next look may find it mended
+                if complaint != repr(error):
+                    complaint = repr(error)
                     _log.error("cannot put back a missing socket", error=complaint)
 
     async def _drain(self) -> None:
@@ -184,5 +184,5 @@ class KubeletPlugin:
         with suppress(TimeoutError):
             async with asyncio.timeout(self._hangup_seconds):
                 # Nobody tells us when the last connection closes, so there is no event.
-                while await asyncio.to_thread(self._service_server.has_connections):  # noqa: ASYNC110
+                while self._service_server.has_connections():  # noqa: ASYNC110
                     await asyncio.sleep(_HANGUP_POLL_SECONDS)

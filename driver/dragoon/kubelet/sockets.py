@@ -50,10 +50,10 @@ class Inode:
 
     @staticmethod
     def of(path: Path) -> "Inode | None":
-        """The file at the path itself, None where there is none."""
+        """The file at the path itself, None where there is none that can be seen."""
         try:
             found = path.lstat()
-        except (FileNotFoundError, NotADirectoryError):
+        except OSError:
             return None
         return Inode(found.st_dev, found.st_ino)
 

@@ -6,7 +6,6 @@ name is a hard link to it, made when the server answers: link(2) never replaces 
 the real name is removed only if it is still the same file.
 """
 
-import asyncio
 import os
 import secrets
 import socket
@@ -37,13 +36,13 @@ class SocketServer:
 
     async def start(self) -> None:
         """Serves, then shows the socket. Raises KubeletError and leaves nothing behind."""
-        await asyncio.to_thread(make_folder, self.path.parent)
+        make_folder(self.path.parent)
         self._server = grpc.aio.server()
         self._server.add_generic_rpc_handlers(tuple(self._handlers))
         try:
             self._server.add_insecure_port(f"unix:{self._hidden}")
             await self._server.start()
-            await asyncio.to_thread(self._show)
+            self._show()  # not in a thread: it must not go on when this start is cancelled
         except (RuntimeError, OSError) as error:
             raise KubeletError(
                 f"cannot serve on {self.path}: {error}",
@@ -64,7 +63,10 @@ class SocketServer:
         Open connections live on; new ones are not possible.
         """
         if self.intact():
-            self.path.unlink(missing_ok=True)
+            try:
+                self.path.unlink(missing_ok=True)
+            except OSError as error:
+                _log.warning("cannot remove our socket", path=str(self.path), error=str(error))
 
     def has_connections(self) -> bool:
         """Whether a client is connected. gRPC does not tell, so our own descriptors are asked."""
@@ -72,7 +74,7 @@ class SocketServer:
 
     async def stop(self, grace: float | None = None) -> None:
         """Hides the socket and ends the server; calls in flight get `grace` seconds. Idempotent."""
-        await asyncio.to_thread(self.hide)
+        self.hide()
         if self._server is not None:
             await self._server.stop(grace)
 

@@ -49,8 +49,12 @@ class KubeletStandIn:
         await self._plugins.run()
 
     async def wait_registered(self, driver: str) -> None:
-        """Returns when an instance of the driver is registered."""
+        """Returns when an instance of the driver is registered and connected."""
         await self._plugins.wait_registered(driver)
+
+    def calls_go_to(self, driver: str) -> Path:
+        """The service socket of the instance that would be called now. Raises KubeletError."""
+        return self._plugins.pick(driver).endpoint
 
     async def prepare(
         self, driver: str, claims: Sequence[ClaimRef]
