@@ -12,11 +12,13 @@ import yaml
 from dragoon.app import permissions
 from realcluster import bringup, teardown, versions
 from realcluster.cluster import Cluster
+from realcluster.layout import default_name
 from realcluster.state import Settings
 from tests.e2e.bed import ACCOUNT, DRIVER, SYSTEM, Bed, Plugin, until
 
 _ROOT = Path(__file__).resolve().parents[2]
-_CLUSTER = "e2e"
+# Two checkouts may test at once.
+_CLUSTER = f"e2e-{default_name()}"
 _MACHINE = "dgx-h100"
 _FIGURES = pytest.StashKey[list[str]]()
 
