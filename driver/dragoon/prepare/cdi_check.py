@@ -81,8 +81,8 @@ def _environment(env: tuple[str, ...], where: str) -> Iterator[str]:
 
 
 def _node(node: DeviceNode, where: str) -> Iterator[str]:
-    for field, path in (("path", node.path), ("hostPath", node.host_path or node.path)):
-        if not _absolute(path):
+    for field, path in (("path", node.path), ("hostPath", node.host_path)):
+        if not _absolute(path) and (path or field == "path"):
             yield f"{where}: deviceNodes: {field}: found {path!r}, allowed is an absolute path"
     if node.type not in _NODE_TYPES:
         yield f"{where}: deviceNodes: type: found {node.type!r}, allowed are b, c, u, p"
