@@ -109,6 +109,7 @@ async def _from_file(listed: str, origin: str) -> KubeClient:
     for path in found:
         _check_kubeconfig(path)
     configuration = Configuration()
+    configuration.host = ""
     try:
         loader = await load_kube_config(
             config_file=os.pathsep.join(map(str, found)),
@@ -117,7 +118,13 @@ async def _from_file(listed: str, origin: str) -> KubeClient:
         )
     except (ConfigException, OSError, ValueError, TypeError, AttributeError, KeyError) as error:
         raise ConfigError(f"{origin}: {listed}: {error}") from error
-    return _client(configuration, f"{origin}: {listed}", _renewal(configuration, loader, found[0]))
+    if not str(configuration.host).startswith(("http://", "https://")):
+        raise ConfigError(
+            f"{origin}: {listed}: cluster.server: found {configuration.host!r}, allowed is a URL "
+            "with http:// or https://"
+        )
+    renew = _renewal(configuration, loader, found[0])
+    return _client(configuration, f"{origin}: {listed}", renew)
 
 
 def _renewal(
@@ -130,6 +137,11 @@ def _renewal(
         return _use_token_file(configuration, file)
     if "exec" not in user:
         return None
+    if not configuration.api_key and not configuration.cert_file:
+        # The loader only logs what went wrong.
+        raise ConfigError(
+            f"{path}: the exec plugin {user['exec'].get('command')} gave no credentials"
+        )
 
     async def run_again() -> None:
         loader.__dict__.pop("exec_plugin_expiry", None)
@@ -162,9 +174,10 @@ def _check_kubeconfig(path: Path) -> None:
     if not isinstance(found, dict):
         raise ConfigError(f"{path}: found {type(found).__name__}, a kubeconfig is a mapping")
     for field in ("clusters", "contexts", "users"):
-        if not isinstance(found.get(field) or [], list):
+        entries = found.get(field) or []
+        if not isinstance(entries, list) or not all(isinstance(each, dict) for each in entries):
             raise ConfigError(
-                f"{path}: {field}: found {type(found[field]).__name__}, allowed is a list"
+                f"{path}: {field}: found {entries!r:.80}, allowed is a list of mappings"
             )
 
 
