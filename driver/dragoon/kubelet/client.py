@@ -23,8 +23,8 @@ from dragoon.kubelet.messages import (
 from dragoon.kubelet.wire import plugin_registration_v1_pb2
 from dragoon.prepare.port import PreparedDevice
 
-_OWN_CONNECTIONS = ("grpc.use_local_subchannel_pool", 1)
 # Otherwise channels to one path share a connection, also to a server that was replaced there.
+_OWN_CONNECTIONS = ("grpc.use_local_subchannel_pool", 1)
 
 
 @dataclass(frozen=True, slots=True)

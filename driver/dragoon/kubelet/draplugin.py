@@ -85,7 +85,7 @@ class DraPlugin:
         try:
             answers = await asyncio.gather(*(_attempt(refs, work) for refs in by_uid.values()))
         except asyncio.CancelledError:
-            _log.warning("call cut off by the kubelet", claims=[str(uid) for uid in by_uid])
+            _log.warning("call cut off by the kubelet", claims=list(by_uid))
             raise
         finally:
             self._in_flight -= 1

@@ -52,6 +52,7 @@ class Registration:
 
     @property
     def state(self) -> RegistrationState:
+        """What the kubelet said last."""
         return self._state
 
     def handlers(self) -> tuple[grpc.GenericRpcHandler, ...]:

@@ -102,18 +102,18 @@ class KubeletPlugin:
         _log.info("serving the kubelet", registration=str(self.paths.registration))
 
     async def stop(self) -> None:
-        """Ends without failing a call: see the module's text for the order. Idempotent."""
-        if self._watch is None:
-            return
-        self._watch.cancel()
-        with suppress(asyncio.CancelledError):
-            await self._watch
-        self._watch = None
+        """Ends without failing a call: see the module's text for the order. Idempotent.
+
+        Takes at most drain_seconds and twice hangup_seconds, less than a pod's grace of 30 s.
+        """
+        if self._watch is not None:
+            self._watch.cancel()
+            await asyncio.wait({self._watch})
         await self._drain()
         self._registration.lost("this process stops")
         await self._registration_server.stop()
         await self._wait_hangup()
-        await self._service_server.stop(self._drain_seconds)
+        await self._service_server.stop(self._hangup_seconds)
 
     async def repair(self) -> None:
         """Puts back what is missing of our sockets. Raises KubeletError where that is impossible.

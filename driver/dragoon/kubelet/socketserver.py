@@ -25,7 +25,7 @@ _SOCKET_MODE = 0o600
 
 
 class SocketServer:
-    """Serves handlers at a path, once: a server that has been stopped is not started again."""
+    """Serves handlers at a path, from start to stop; both may be repeated."""
 
     def __init__(self, path: Path, handlers: Sequence[grpc.GenericRpcHandler]) -> None:
         self.path = path
@@ -37,6 +37,7 @@ class SocketServer:
     async def start(self) -> None:
         """Serves, then shows the socket. Raises KubeletError and leaves nothing behind."""
         make_folder(self.path.parent)
+        self._inode = None
         self._server = grpc.aio.server()
         self._server.add_generic_rpc_handlers(tuple(self._handlers))
         try:

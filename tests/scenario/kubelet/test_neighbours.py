@@ -156,6 +156,24 @@ async def test_a_call_that_never_ends_holds_a_stop_no_longer_than_the_limit(
     assert files(root) == []
 
 
+async def test_a_stop_that_was_cut_off_can_be_finished(
+    root: Path, preparer: ScriptedPreparer
+) -> None:
+    preparer.gates["a"] = asyncio.Event()
+    served = plugin(preparer, root)
+    await served.stop()  # not started yet: nothing to do
+    await served.start()
+    async with DraClient(served.paths.service, DRA_VERSIONS[0]) as kubelet_end:
+        call = asyncio.create_task(kubelet_end.prepare([claim("a")]))
+        await preparer.begun["a"].wait()
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(served.stop(), 0.1)
+        preparer.gates["a"].set()
+        assert (await call)["a"].devices
+    await served.stop()
+    assert files(root) == []
+
+
 async def test_point_12_stopping_removes_no_socket_of_another_server(root: Path) -> None:
     path = root / "x.sock"
     older, newer = server(path, "older"), server(path, "newer")
@@ -212,6 +230,11 @@ async def test_a_regular_file_in_the_way_is_a_clear_error_and_stays(
         await served.start()
     assert served.paths.registration.read_text() == "precious"
     assert files(root) == [str(served.paths.registration.relative_to(root))]
+    served.paths.registration.unlink()
+    async with kubelet(root), served, asyncio.timeout(20):  # nothing is left that prevents it
+        await served.wait_registered()
+    async with kubelet(root), served, asyncio.timeout(20):
+        await until(lambda: served.registration.notified == 2)
 
 
 async def test_sockets_are_for_their_owner_only_and_folders_closed(

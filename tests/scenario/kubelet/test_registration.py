@@ -216,6 +216,19 @@ async def test_a_restart_in_the_same_pod_replaces_its_own_dead_sockets(
     assert files(root) == []
 
 
+async def test_a_self_call_fails_when_a_socket_does_not_answer(
+    root: Path, preparer: ScriptedPreparer
+) -> None:
+    async with plugin(preparer, root, check_seconds=3600) as served:
+        await served.self_call()
+        served.paths.service.unlink()
+        with pytest.raises(KubeletError, match="NodePrepareResources: UNAVAILABLE"):
+            await served.self_call()
+        await served.repair()
+        await served.self_call()
+    assert preparer.calls == []
+
+
 async def test_a_restarted_kubelet_deletes_the_slices_of_its_node_and_no_others(
     root: Path,
 ) -> None:
