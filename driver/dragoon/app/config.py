@@ -50,7 +50,19 @@ class PluginConfig(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     ] = ""
     sys_root: Annotated[Absolute, Meta(description="Where sysfs is mounted.")] = "/sys"
     proc_root: Annotated[Absolute, Meta(description="Where procfs is mounted.")] = "/proc"
-    dev_root: Annotated[Absolute, Meta(description="Where device nodes are.")] = "/dev"
+    dev_root: Annotated[
+        Absolute, Meta(description="The folder that has the node's `dev/` with the device nodes.")
+    ] = "/"
+    driver_root: Annotated[
+        Absolute,
+        Meta(description="Where the NVIDIA driver is installed, such as /run/nvidia/driver."),
+    ] = "/"
+    nvidia_ctk: Annotated[
+        str,
+        Meta(
+            description="NVIDIA's container toolkit program; empty means as found on PATH, if at all."
+        ),
+    ] = ""
     kubeconfig: Annotated[
         str,
         Meta(

@@ -37,7 +37,7 @@ def gpus_of(config: PluginConfig, *, beside_driver: bool = False) -> NvmlGpus:
 
 def roots_of(config: PluginConfig) -> Roots:
     """Where the kernel's trees are."""
-    return Roots(Path(config.sys_root), Path(config.proc_root), Path(config.dev_root))
+    return Roots(Path(config.sys_root), Path(config.proc_root), Path(config.dev_root) / "dev")
 
 
 def look_once(config: PluginConfig) -> Inventory:

@@ -17,6 +17,11 @@ from dragoon.cli.lazy import Lazy, LazyGroup
 from dragoon.errors import DragoonError
 
 COMMANDS: Final = {
+    "demo": Lazy("demo", "Show the main job on this machine: no cluster, no GPU."),
+    "plugin": Lazy(
+        "plugin",
+        "Run the node process: publish this node's GPUs and prepare claims for its kubelet.",
+    ),
     "devices": Lazy("devices", "Show the devices that this node would publish."),
     "topo": Lazy("topo", "Show how the GPUs of this node are connected."),
     "rbac": Lazy("rbac", "Print the rights the plugin needs, as YAML for kubectl apply."),

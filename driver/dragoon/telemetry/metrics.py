@@ -37,7 +37,20 @@ SPECS: Final = (
     Spec("dragoon_unprepare_total", "counter", "Claims unprepared, by result code.", ("result",)),
     Spec("dragoon_unprepare_seconds", "histogram", "How long a claim's unprepare took."),
     Spec(
-        "dragoon_guard_waits_total", "counter", "Prepares that waited for another claim's devices."
+        "dragoon_prepare_waits_total",
+        "counter",
+        "Times that a prepare waited inside its call: for another claim's unprepare, or for "
+        "something that failed and may pass.",
+    ),
+    Spec(
+        "dragoon_node_repairs_total",
+        "counter",
+        "Things on the node that were not as the journal says and were put right.",
+    ),
+    Spec(
+        "dragoon_node_problems_total",
+        "counter",
+        "Things on the node that are wrong and are left for a person; the log says which.",
     ),
     Spec("dragoon_claims_prepared", "gauge", "Claims whose devices are in use on this node now."),
     Spec("dragoon_slices_published", "gauge", "ResourceSlices this node has in the API server."),
@@ -82,9 +95,17 @@ class Metrics:
         self._counters["dragoon_unprepare_total"].labels(result).inc()
         self._histograms["dragoon_unprepare_seconds"].observe(seconds)
 
-    def guard_waited(self) -> None:
-        """A prepare had to wait for another claim's devices."""
-        self._counters["dragoon_guard_waits_total"].inc()
+    def prepare_waited(self) -> None:
+        """A prepare waits inside its call."""
+        self._counters["dragoon_prepare_waits_total"].inc()
+
+    def node_repaired(self) -> None:
+        """Something on the node was not as the journal says and was put right."""
+        self._counters["dragoon_node_repairs_total"].inc()
+
+    def node_problem(self) -> None:
+        """Something on the node is wrong and is left for a person."""
+        self._counters["dragoon_node_problems_total"].inc()
 
     def claims_prepared(self, count: int) -> None:
         """How many claims hold devices on this node now."""

@@ -29,7 +29,7 @@ def test_a_flag_wins_over_the_environment_over_the_file_over_the_default(tmp_pat
     assert found.node_name == "of-flag"
     assert found.cdi_root == "/of/environment"
     assert found.kubelet_root == "/of/file"
-    assert found.dev_root == "/dev"
+    assert found.dev_root == "/"
 
 
 def test_the_downward_api_is_read_under_its_usual_names() -> None:

@@ -21,7 +21,9 @@ def test_each_event_shows_in_its_metric() -> None:
     found.prepared(OK, 0.003)
     found.prepared("DeviceBusy", 41.0)
     found.unprepared(OK, 0.001)
-    found.guard_waited()
+    found.prepare_waited()
+    found.node_repaired()
+    found.node_problem()
     found.claims_prepared(4)
     found.slices_published(1)
     found.slice_written("create")
@@ -39,7 +41,9 @@ def test_each_event_shows_in_its_metric() -> None:
     assert values["dragoon_prepare_seconds_bucket", (("le", "0.005"),)] == 1
     assert values["dragoon_unprepare_total", (("result", "ok"),)] == 1
     assert values["dragoon_unprepare_seconds_count", ()] == 1
-    assert values["dragoon_guard_waits_total", ()] == 1
+    assert values["dragoon_prepare_waits_total", ()] == 1
+    assert values["dragoon_node_repairs_total", ()] == 1
+    assert values["dragoon_node_problems_total", ()] == 1
     assert values["dragoon_claims_prepared", ()] == 4
     assert values["dragoon_slices_published", ()] == 1
     assert values["dragoon_slice_writes_total", (("verb", "create"),)] == 1

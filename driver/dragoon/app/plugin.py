@@ -1,0 +1,195 @@
+"""The node process: GPUs, slices and the kubelet wired together (`dragoon plugin`).
+
+Start: what cannot be served at all ends the process with its reason (settings, no driver, folders
+that cannot be written). Then the kubelet is served, whether the API server answers or not, and
+everything else runs in parts that are started again one by one (supervision).
+Stop: calls in flight end, the kubelet lets go of us, parts end. Slices and prepared claims stay:
+the next instance takes them over.
+"""
+
+import asyncio
+import contextlib
+import shutil
+import signal
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import structlog
+
+from dragoon import __version__
+from dragoon.app import config as settings
+from dragoon.app import hardware
+from dragoon.app.config import PluginConfig
+from dragoon.app.freshness import FreshInventory
+from dragoon.app.reporting import Reporter
+from dragoon.app.supervision import Part, keep_running
+from dragoon.errors import DriverMissingError, HardwareError
+from dragoon.gpu.port import Gpus
+from dragoon.gpu.watching import InventoryWatch
+from dragoon.kube.connecting import connect
+from dragoon.kube.events import EventRecorder
+from dragoon.kube.port import Api
+from dragoon.kubelet.serving import KubeletPlugin
+from dragoon.prepare.common_edits import CommonEdits
+from dragoon.prepare.effects import HostEffects
+from dragoon.prepare.engine import Engine
+from dragoon.prepare.settings import PrepareSettings
+from dragoon.publish.offering import Offering
+from dragoon.publish.publisher import Publisher
+from dragoon.telemetry.endpoint import Endpoint
+from dragoon.telemetry.metrics import Metrics
+
+_log = structlog.get_logger(__name__)
+
+COMPONENT: Final = "dragoon-plugin"
+FIRST_LOOK_SECONDS: Final = 10.0
+"""How long the start waits for the driver; a hung one must not keep claims from being unprepared."""
+
+
+class Plugin:
+    """The parts of one node process. Made from ports, so that tests give their own."""
+
+    def __init__(self, config: PluginConfig, *, gpus: Gpus, api: Api) -> None:
+        """Raises DragoonError for settings that cannot work."""
+        self._config = settings.check_plugin(config)
+        driver, node = config.driver_name, config.node_name
+        self.metrics = Metrics(__version__)
+        self._reporter = Reporter(self.metrics)
+        self._watch = InventoryWatch(gpus, config.inventory_seconds, report=self._reporter.looked)
+        self._publisher = Publisher(api, driver=driver, node=node, metrics=self.metrics)
+        self._events = EventRecorder(api, COMPONENT, config.pod_name or node)
+        self._offering = Offering(
+            api, self._publisher, driver=driver, node=node, recorder=self._events
+        )
+        self._watch.subscribe(self._reporter.found)
+        self._watch.subscribe(self._offering.show)
+        self._engine = Engine(
+            api,
+            FreshInventory(self._watch),
+            HostEffects(Path(config.proc_root)),
+            _prepare_settings(config),
+            common=_common_edits(config),
+            observer=self._reporter.observe,
+        )
+        self._kubelet = KubeletPlugin(
+            self._engine,
+            driver=driver,
+            kubelet_root=Path(config.kubelet_root),
+            instance_uid=config.pod_uid or None,
+        )
+        host, port = settings.parse_listen(config.listen)
+        self.endpoint = Endpoint(
+            host,
+            port,
+            metrics=self.metrics,
+            not_ready=self.not_ready,
+            self_call=self._kubelet.self_call,
+            state=self.state,
+        )
+
+    async def run(self, stop: asyncio.Event) -> None:
+        """Serves until `stop` is set. Raises DragoonError when it cannot start."""
+        await self._look_first()
+        await self._engine.start()
+        async with self.endpoint, self._kubelet, asyncio.TaskGroup() as group:
+            tasks = [
+                group.create_task(keep_running(part, self.metrics), name=part.name)
+                for part in self._parts()
+            ]
+            await stop.wait()
+            _log.info("stopping: slices and prepared claims stay")
+            await self._kubelet.stop()
+            for task in tasks:
+                task.cancel()
+
+    def not_ready(self) -> Sequence[str]:
+        """What is missing for readiness: the kubelet's notification, and slices that stand."""
+        missing = []
+        if not self._kubelet.registered:
+            missing.append(f"not registered with the kubelet: {self._kubelet.registration.reason}")
+        if self._publisher.state.generation is None:
+            error = self._publisher.state.error
+            missing.append(f"no slices published yet{f': {error}' if error else ''}")
+        return missing
+
+    def state(self) -> Mapping[str, Any]:
+        """What /debug/state shows."""
+        published, inventory = self._publisher.state, self._watch.current
+        return {
+            "version": __version__,
+            "driver": self._config.driver_name,
+            "node": self._config.node_name,
+            "registered": self._kubelet.registered,
+            "registration": self._kubelet.registration.reason or "registered",
+            "slices": {
+                "generation": published.generation,
+                "current": published.current,
+                "devices": published.devices,
+                "leftOut": list(published.left_out),
+                "error": str(published.error) if published.error else None,
+            },
+            "gpus": len(inventory.gpus) if inventory else None,
+            "lost": [str(card.address) for card in inventory.lost] if inventory else None,
+            "hardware": str(self._watch.error) if self._watch.error else None,
+            "problems": list(self._offering.problems),
+            "otherOwners": [owner.name for owner in self._offering.owners],
+        }
+
+    def _parts(self) -> tuple[Part, ...]:
+        return (
+            Part("inventory", self._watch.run),
+            Part("offering", self._offering.run),
+            Part("publisher", self._publisher.run),
+            Part("registration", self._follow_registration),
+            Part("prepare", self._engine.run),
+            Part("events", self._events.run),
+        )
+
+    async def _look_first(self) -> None:
+        """No driver is an end; a driver that fails or hangs is not: it may come back."""
+        try:
+            async with asyncio.timeout(FIRST_LOOK_SECONDS):
+                await self._watch.look()
+        except DriverMissingError:
+            raise
+        except (HardwareError, TimeoutError) as error:
+            _log.warning("starting without a look at the GPUs", error=str(error) or "no answer")
+
+    async def _follow_registration(self) -> None:
+        async for state in self._kubelet.registration_changes():
+            self.metrics.registered(state.registered)
+            self._publisher.allow(state.registered)
+
+
+async def serve(config: PluginConfig) -> None:
+    """The node process from its settings until SIGTERM or SIGINT."""
+    settings.check_plugin(config)
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop.set)
+    gpus = hardware.gpus_of(config)
+    api = await connect(Path(config.kubeconfig) if config.kubeconfig else None)
+    async with contextlib.AsyncExitStack() as stack:
+        stack.push_async_callback(api.close)
+        stack.push_async_callback(asyncio.to_thread, gpus.close)
+        await Plugin(config, gpus=gpus, api=api).run(stop)
+
+
+def _prepare_settings(config: PluginConfig) -> PrepareSettings:
+    return PrepareSettings(
+        driver=config.driver_name,
+        node=config.node_name,
+        state_folder=config.state_folder,
+        cdi_folder=Path(config.cdi_root),
+        dev_root=Path(config.dev_root),
+        driver_root=Path(config.driver_root),
+    )
+
+
+def _common_edits(config: PluginConfig) -> CommonEdits:
+    tool = config.nvidia_ctk or shutil.which("nvidia-ctk")
+    return CommonEdits(
+        Path(config.driver_root), Path(config.dev_root), toolkit=Path(tool) if tool else None
+    )
