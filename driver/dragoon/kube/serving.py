@@ -37,6 +37,7 @@ log = logging.getLogger(__name__)
 _HOST: Final = "127.0.0.1"
 _BODY_LIMIT = 3 * 2**20
 _SNAPSHOTS = 16
+_WATCH_S = 1800
 _VERSION: Final = {"major": "1", "minor": "37", "gitVersion": "v1.37.0-dragoon-memory"}
 _PATCHES: Final = {kind.value: kind for kind in PatchKind}
 
@@ -159,7 +160,7 @@ class EmbeddedApi:
         info = request.match_info
         name, namespace, subresource = info["name"], info.get("namespace"), info.get("subresource")
         memory = self.memory
-        if request.method == "GET":
+        if request.method == "GET" and subresource in {None, "status"}:
             return _answer(await memory.get(resource, name, namespace=namespace))
         if request.method == "DELETE":
             wanted = (await _body(request)).get("preconditions") or {}
@@ -199,7 +200,7 @@ class EmbeddedApi:
         else:
             listing = await self.memory.list(resource, namespace=namespace, **_selectors(request))
             revision, items = listing.resource_version, list(listing.items)
-        limit = int(request.query.get("limit") or 0) or len(items)
+        limit = int(_number(request, "limit", len(items)))
         meta = {"resourceVersion": revision}
         if len(items) > limit:
             meta["continue"] = self._remember(revision, items[limit:])
@@ -230,7 +231,7 @@ class EmbeddedApi:
             namespace=namespace,
             **_selectors(request),
         )
-        seconds = float(request.query.get("timeoutSeconds") or 1800)
+        seconds = _number(request, "timeoutSeconds", _WATCH_S)
         response = web.StreamResponse(headers={"Content-Type": "application/json"})
         await response.prepare(request)
         stopping = asyncio.create_task(self._stopping.wait())
@@ -242,7 +243,9 @@ class EmbeddedApi:
         finally:
             stopping.cancel()
             sending.cancel()
-            await asyncio.gather(stopping, sending, return_exceptions=True)
+            _, failure = await asyncio.gather(stopping, sending, return_exceptions=True)
+        if isinstance(failure, Exception) and not isinstance(failure, ConnectionError):
+            log.error("a watch of %s failed", resource.plural, exc_info=failure)
         return response
 
 
@@ -304,6 +307,15 @@ def _selectors(request: web.Request) -> dict[str, Any]:
         "fields": parsed_fields(request.query.get("fieldSelector", "")),
         "labels": request.query.get("labelSelector"),
     }
+
+
+def _number(request: web.Request, name: str, default: float) -> float:
+    """A query parameter that counts; absent and 0 mean the default."""
+    given = request.query.get(name) or "0"
+    try:
+        return float(given) or default
+    except ValueError as error:
+        raise ApiInvalidError(f"{name}: found {given!r}, it is a number", status=400) from error
 
 
 async def _ready(_request: web.Request) -> web.Response:
