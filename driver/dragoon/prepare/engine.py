@@ -117,23 +117,27 @@ class Engine:
 
     async def _prepare(self, claim: ClaimRef, budget: Budget, watch: Stopwatch) -> _Answer:
         backoff = Backoff()
+        reason = ""
         while True:
             seen = self._changes.count
+            holder = None
             try:
                 outcome = await self._try(claim, watch)
             except DragoonError as error:
-                if not error.retryable or not budget.left:
-                    raise
-                self._observer(Waiting(claim, str(error)))
-                await self._clock.sleep(min(backoff.next(), budget.left))
-                continue
-            if not isinstance(outcome, Held):
-                return outcome.answer() if outcome else ()
-            refusal = _busy(claim, outcome.by)
-            if not budget.left:
+                refusal = error
+            else:
+                if not isinstance(outcome, Held):
+                    return outcome.answer() if outcome else ()
+                holder, refusal = outcome.by, _busy(claim, outcome.by)
+            if not refusal.retryable or not budget.left:
                 raise refusal
-            self._observer(Waiting(claim, str(refusal)))
-            await self._released(outcome.by, seen, budget)
+            if reason != str(refusal):
+                reason = str(refusal)
+                self._observer(Waiting(claim, refusal))
+            if holder is None:
+                await self._clock.sleep(min(backoff.next(), budget.left))
+            else:
+                await self._released(holder, seen, budget)
 
     async def _try(self, claim: ClaimRef, watch: Stopwatch) -> Entry | Held | None:
         with watch.span("api"):

@@ -30,7 +30,7 @@ class Waiting:
     """A claim waits inside its call, for another claim or for something that fails for now."""
 
     claim: ClaimRef
-    reason: str
+    reason: DragoonError
 
 
 @dataclass(frozen=True, slots=True)

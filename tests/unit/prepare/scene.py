@@ -1,10 +1,11 @@
 """A node with GPUs, an API server in memory, and engines on them: what tests of prepare start from."""
 
 import asyncio
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from dragoon.api.claims import ClaimRef
 from dragoon.gpu.model import Gpu, Inventory, PciAddress
@@ -16,8 +17,9 @@ from dragoon.prepare.clock import ManualClock
 from dragoon.prepare.effects import Effects
 from dragoon.prepare.effects_memory import Faults, MemoryDisk, MemoryEffects
 from dragoon.prepare.engine import Engine
-from dragoon.prepare.observing import Event
 from dragoon.prepare.settings import PrepareSettings
+
+T = TypeVar("T")
 
 DRIVER = "gpu.dragoon.dev"
 NODE = "node-a"
@@ -97,7 +99,7 @@ class Scene:
     api: MemoryApi = field(default_factory=MemoryApi)
     gpus: FixedGpus = field(default_factory=lambda: FixedGpus(inventory()))
     clock: ManualClock = field(default_factory=ManualClock)
-    events: list[Event] = field(default_factory=list)
+    events: list[Any] = field(default_factory=list)
 
     def engine(
         self,
@@ -151,6 +153,22 @@ class Scene:
         await self.api.replace(CLAIMS, held, subresource="status")
         return pod
 
+    async def deallocate(self, claim: ClaimRef) -> None:
+        """What happens to the claim of a pod that was force-deleted."""
+        held = await self.api.get(CLAIMS, claim.name, namespace=claim.namespace)
+        held["status"] = {}
+        await self.api.replace(CLAIMS, held, subresource="status")
+
+    async def allocate(self, claim: ClaimRef, *results: dict[str, Any]) -> None:
+        """Allocates a claim that has no allocation."""
+        held = await self.api.get(CLAIMS, claim.name, namespace=claim.namespace)
+        held["status"] = {"allocation": {"devices": {"results": list(results)}}}
+        await self.api.replace(CLAIMS, held, subresource="status")
+
+    def told(self, kind: type[T]) -> list[T]:
+        """The events of one kind so far."""
+        return [event for event in self.events if isinstance(event, kind)]
+
     @property
     def files(self) -> dict[str, bytes]:
         """What is on the disk below the node's root, but for the lock file."""
@@ -163,6 +181,20 @@ def running() -> dict[str, Any]:
 
 def ended() -> dict[str, Any]:
     return {"name": "c", "state": {"terminated": {"exitCode": 0}}}
+
+
+class GatedEffects(MemoryEffects):
+    """A process that stops in the middle of its effects until it is let go on."""
+
+    def __init__(self, disk: MemoryDisk) -> None:
+        super().__init__(disk)
+        self.reached = threading.Event()
+        self.go = threading.Event()
+
+    def sync(self, path: Path) -> None:
+        self.reached.set()
+        self.go.wait()
+        super().sync(path)
 
 
 async def until(condition: Callable[[], bool]) -> None:
