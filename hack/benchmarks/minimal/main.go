@@ -1,8 +1,8 @@
 // A minimal DRA driver for side-by-side measurements: the kubeletplugin helper of
 // k8s.io/dynamic-resource-allocation, eight devices, and for each claim the same
 // writes as Dragoon's: a journal entry (temp, fsync, rename, fsync of the folder)
-// and a CDI spec (temp, rename). Measures its API GETs and its fsyncs itself and
-// answers them as JSON lines, one per signal SIGUSR1.
+// and a CDI spec (temp, rename). Tells how long each GET of a claim took, one JSON
+// line on stdout for each.
 package main
 
 import (
@@ -27,46 +27,29 @@ import (
 	"k8s.io/dynamic-resource-allocation/resourceslice"
 )
 
-// phases collects how long each GET of a claim and each group of syncs took.
-type phases struct {
-	mu   sync.Mutex
-	Get  []float64 `json:"get"`
-	Sync []float64 `json:"sync"`
-}
-
-func (p *phases) add(to *[]float64, since time.Time) {
-	took := time.Since(since).Seconds()
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	*to = append(*to, took)
-}
-
-// flush writes what was measured since the last time as one JSON line.
-func (p *phases) flush() error {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	err := json.NewEncoder(os.Stdout).Encode(p)
-	p.Get, p.Sync = nil, nil
-	return err
-}
-
 // timedTransport measures the GETs of claims.
 type timedTransport struct {
 	next http.RoundTripper
-	took *phases
+	out  *json.Encoder
+	mu   *sync.Mutex
 }
 
 func (t timedTransport) RoundTrip(request *http.Request) (*http.Response, error) {
 	if request.Method != http.MethodGet || !strings.Contains(request.URL.Path, "/resourceclaims/") {
 		return t.next.RoundTrip(request)
 	}
-	defer t.took.add(&t.took.Get, time.Now())
-	return t.next.RoundTrip(request)
+	started := time.Now()
+	response, err := t.next.RoundTrip(request)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if failed := t.out.Encode(map[string]float64{"api_s": time.Since(started).Seconds()}); failed != nil {
+		return nil, failed
+	}
+	return response, err
 }
 
 type driver struct {
 	journal, cdi, name string
-	took               *phases
 	mu                 sync.Mutex
 	holders            map[string]types.UID
 }
@@ -137,7 +120,6 @@ func (d *driver) write(folder, name string, content any, synced bool) error {
 	if !synced {
 		return os.Rename(target+".tmp", target)
 	}
-	defer d.took.add(&d.took.Sync, time.Now())
 	if err := temp.Sync(); err != nil {
 		return err
 	}
@@ -170,11 +152,9 @@ func (d *driver) unprepare(claim types.UID) error {
 			return err
 		}
 	}
-	started := time.Now()
 	if err := syncFolder(d.journal); err != nil {
 		return err
 	}
-	d.took.add(&d.took.Sync, started)
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for device, holder := range d.holders {
@@ -211,12 +191,14 @@ func run() error {
 	serialize := flag.Bool("serialize", false, "one call at a time, the helper's default")
 	flag.Parse()
 
-	took := &phases{}
 	config, err := clientcmd.BuildConfigFromFlags("", *kubeconfig)
 	if err != nil {
 		return err
 	}
-	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return timedTransport{next, took} })
+	config.QPS = -1 // the default limit of five calls a second would be all that is measured
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
+		return timedTransport{next, json.NewEncoder(os.Stdout), &sync.Mutex{}}
+	})
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
 		return err
@@ -230,7 +212,7 @@ func run() error {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	defer stop()
-	plugin := &driver{journal: journal, cdi: *cdi, name: *name, took: took, holders: map[string]types.UID{}}
+	plugin := &driver{journal: journal, cdi: *cdi, name: *name, holders: map[string]types.UID{}}
 	helper, err := kubeletplugin.Start(ctx, plugin,
 		kubeletplugin.DriverName(*name),
 		kubeletplugin.NodeName(*node),
@@ -248,18 +230,8 @@ func run() error {
 	if err := helper.PublishResources(ctx, resourceslice.DriverResources{Pools: map[string]resourceslice.Pool{*node: pool}}); err != nil {
 		return err
 	}
-	asked := make(chan os.Signal, 1)
-	signal.Notify(asked, syscall.SIGUSR1)
-	for {
-		select {
-		case <-asked:
-			if err := took.flush(); err != nil {
-				return err
-			}
-		case <-ctx.Done():
-			return nil
-		}
-	}
+	<-ctx.Done()
+	return nil
 }
 
 func main() {

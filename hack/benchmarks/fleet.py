@@ -1,0 +1,185 @@
+"""A control plane without kubelets and a fleet of made-up nodes on it, to time the scheduler.
+
+The scheduler, its API server and etcd are the real ones; only nobody runs the pods.
+"""
+
+import asyncio
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from dragoon.api.claims import ClaimRef, claim_ref
+from dragoon.errors import ApiConflictError
+from dragoon.kube.client import KubeClient
+from dragoon.kube.connecting import connect
+from dragoon.kube.port import CLAIMS, CLASSES, NODES, PODS, SLICES, TEMPLATES, Object, Resource
+from realcluster import bringup, teardown
+from realcluster.state import Settings, State
+
+NAMESPACE = "default"
+_WRITERS = 32
+_READY = {
+    "type": "Ready",
+    "status": "True",
+    "reason": "MadeUp",
+    "message": "no kubelet",
+    "lastHeartbeatTime": "2026-01-01T00:00:00Z",
+    "lastTransitionTime": "2026-01-01T00:00:00Z",
+}
+_ROOM = {"cpu": "128", "memory": "2Ti", "pods": "250"}
+
+
+@contextmanager
+def control_plane(name: str) -> Iterator[State]:
+    """A fresh control plane without client limits; gone afterwards."""
+    teardown.down(name)
+    try:
+        yield bringup.up(name, node_count=0, settings=Settings(scale=True))
+    finally:
+        teardown.down(name)
+
+
+class Fleet:
+    """What is written to one control plane."""
+
+    def __init__(self, client: KubeClient) -> None:
+        self._client = client
+
+    @classmethod
+    async def connect(cls, kubeconfig: Path) -> "Fleet":
+        return cls(await connect(kubeconfig))
+
+    async def close(self) -> None:
+        await self._client.close()
+
+    async def create(self, resource: Resource, objects: Iterable[Object]) -> None:
+        """Creates all objects with some writers side by side."""
+        left = iter(objects)
+
+        async def write() -> None:
+            for body in left:
+                await self._client.create(resource, body)
+
+        async with asyncio.TaskGroup() as writers:
+            for _ in range(_WRITERS):
+                writers.create_task(write())
+
+    async def prepare(self, nodes: Iterable[str], slices: Iterable[Object], class_: Object) -> None:
+        """Writes nodes, slices and a DeviceClass; returns when every node is untainted."""
+        names = list(nodes)
+        await self.create(NODES, (_node(name) for name in names))
+        await self.create(SLICES, slices)
+        await self.create(CLASSES, [class_])
+        await self._until_schedulable(len(names))
+
+    async def bind(self, pods: int, count: int, class_name: str) -> float:
+        """Seconds from the first create until all pods, `count` devices each, are bound."""
+        await self.create(TEMPLATES, [_template(count, class_name)])
+        listing = await self._client.list(PODS, namespace=NAMESPACE)
+        watcher = asyncio.create_task(self._until_bound(pods, listing.resource_version))
+        started = time.monotonic()
+        await self.create(PODS, (_pod(f"p{i:05d}") for i in range(pods)))
+        await watcher
+        return time.monotonic() - started
+
+    async def ensure_node(self, name: str) -> None:
+        """Makes a Node object, if it is not there."""
+        with suppress(ApiConflictError):
+            await self._client.create(NODES, _node(name))
+
+    async def until_published(self, driver: str) -> list[tuple[str, str]]:
+        """Waits for the driver's first devices: (pool, device) of each."""
+        fields = {"spec.driver": driver}
+        listing = await self._client.list(SLICES, fields=fields)
+        found = listing.items
+        while not found:
+            async for event in self._client.watch(
+                SLICES, resource_version=listing.resource_version, fields=fields
+            ):
+                found = (event.object,) if event.kind == "ADDED" else ()
+                break
+        return [
+            (piece["spec"]["pool"]["name"], device["name"])
+            for piece in found
+            for device in piece["spec"]["devices"]
+        ]
+
+    async def allocated_claim(self, driver: str, pool: str, device: str) -> ClaimRef:
+        """A claim that has been given this device, as the scheduler would write it."""
+        request = {"name": "gpu", "exactly": {"deviceClassName": driver}}
+        claim = await self._client.create(
+            CLAIMS,
+            {
+                "apiVersion": "resource.k8s.io/v1",
+                "kind": "ResourceClaim",
+                "metadata": {"generateName": "bench-", "namespace": NAMESPACE},
+                "spec": {"devices": {"requests": [request]}},
+            },
+        )
+        result = {"request": "gpu", "driver": driver, "pool": pool, "device": device}
+        claim["status"] = {"allocation": {"devices": {"results": [result]}}}
+        return claim_ref(await self._client.replace(CLAIMS, claim, subresource="status"))
+
+    async def forget(self, claims: Iterable[ClaimRef], driver: str) -> None:
+        """Deletes claims, and the driver's slices."""
+        for claim in claims:
+            await self._client.delete(CLAIMS, claim.name, namespace=claim.namespace)
+        for piece in (await self._client.list(SLICES, fields={"spec.driver": driver})).items:
+            await self._client.delete(SLICES, piece["metadata"]["name"])
+
+    async def _until_bound(self, pods: int, version: str) -> None:
+        bound: set[str] = set()
+        while len(bound) < pods:
+            async for event in self._client.watch(
+                PODS, resource_version=version, namespace=NAMESPACE
+            ):
+                version = event.object["metadata"]["resourceVersion"]
+                if event.object.get("spec", {}).get("nodeName"):
+                    bound.add(event.object["metadata"]["name"])
+                if len(bound) >= pods:
+                    return
+
+    async def _until_schedulable(self, count: int) -> None:
+        """The node controller takes the taint of a new node away when it has seen it Ready."""
+        while True:
+            listing = await self._client.list(NODES)
+            free = [node for node in listing.items if not node["spec"].get("taints")]
+            if len(free) == count:
+                return
+            async for _ in self._client.watch(NODES, resource_version=listing.resource_version):
+                break
+
+
+def _node(name: str) -> Object:
+    return {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {"name": name, "labels": {"kubernetes.io/hostname": name}},
+        "status": {"capacity": _ROOM, "allocatable": _ROOM, "conditions": [_READY]},
+    }
+
+
+def _template(count: int, class_name: str) -> Object:
+    request: dict[str, Any] = {"deviceClassName": class_name, "count": count}
+    return {
+        "apiVersion": "resource.k8s.io/v1",
+        "kind": "ResourceClaimTemplate",
+        "metadata": {"name": "gpus", "namespace": NAMESPACE},
+        "spec": {"spec": {"devices": {"requests": [{"name": "gpu", "exactly": request}]}}},
+    }
+
+
+def _pod(name: str) -> Object:
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name, "namespace": NAMESPACE},
+        "spec": {
+            "containers": [
+                {"name": "c", "image": "none", "resources": {"claims": [{"name": "gpu"}]}}
+            ],
+            "resourceClaims": [{"name": "gpu", "resourceClaimTemplateName": "gpus"}],
+        },
+    }
