@@ -4,7 +4,7 @@ Domains answer "which GPUs can talk over NVLink, each with each"; relations are 
 `nvidia-smi topo -m`, as far as NVLink and sysfs tell.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from dragoon.gpu.model import Gpu, LinkRemote, NvLink, PciAddress
@@ -63,8 +63,34 @@ def relation(a: Gpu, b: Gpu, gpus: Sequence[Gpu]) -> str | None:
     PIX: one PCIe switch; PXB: several; PHB: one root complex; NODE: one NUMA node; SYS: across
     NUMA nodes; None where sysfs does not tell.
     """
-    links = _links_between(a, b, gpus)
+    links = links_between(a, b, gpus)
     return f"NV{links}" if links else _pcie_relation(a, b)
+
+
+def links_between(a: Gpu, b: Gpu, gpus: Sequence[Gpu]) -> int:
+    """Links that are up between two GPUs; behind switches, those of the card that has fewer."""
+    direct = max(_active_to(a, b), _active_to(b, a))
+    if direct:
+        return direct
+    full = on_switches(gpus)
+    if a.address in full and b.address in full:
+        return min(_to_switches(a.links), _to_switches(b.links))
+    return 0
+
+
+def on_switches(gpus: Sequence[Gpu], in_mig_mode: Collection[PciAddress] = ()) -> set[PciAddress]:
+    """GPUs with all their links to switches: as many as the best card of the same product.
+
+    Boards exist on which some links are never wired, so "all" is what an equal card has. Links of
+    cards named in_mig_mode count although they are down.
+    """
+    counts = {
+        gpu.address: _to_switches(gpu.links, even_down=gpu.address in in_mig_mode) for gpu in gpus
+    }
+    best: dict[str | None, int] = {}
+    for gpu in gpus:
+        best[gpu.product] = max(best.get(gpu.product, 1), counts[gpu.address])
+    return {gpu.address for gpu in gpus if counts[gpu.address] == best[gpu.product]}
 
 
 def _pcie_relation(a: Gpu, b: Gpu) -> str | None:
@@ -84,16 +110,6 @@ def _shared_length(a: tuple[str, ...], b: tuple[str, ...]) -> int:
         if left != right:
             return position
     return min(len(a), len(b))
-
-
-def _links_between(a: Gpu, b: Gpu, gpus: Sequence[Gpu]) -> int:
-    direct = max(_active_to(a, b), _active_to(b, a))
-    if direct:
-        return direct
-    full = _on_switches(gpus, ())
-    if a.address in full and b.address in full:
-        return min(_to_switches(a.links), _to_switches(b.links))
-    return 0
 
 
 def _active_to(a: Gpu, b: Gpu) -> int:
@@ -116,25 +132,10 @@ def _linked(gpus: Sequence[Gpu]) -> dict[PciAddress, set[PciAddress]]:
                 if usable:
                     near[gpu.address].add(link.peer)
                     near[link.peer].add(gpu.address)
-    switched = _on_switches(gpus, in_mig_mode)
+    switched = on_switches(gpus, in_mig_mode)
     for address in switched:
         near[address] |= switched - {address}
     return near
-
-
-def _on_switches(gpus: Sequence[Gpu], in_mig_mode: Iterable[PciAddress]) -> set[PciAddress]:
-    """GPUs with all their links to switches: as many as the best card of the same product.
-
-    Boards exist on which some links are never wired, so "all" is what an equal card has.
-    """
-    in_mig_mode = set(in_mig_mode)
-    counts = {
-        gpu.address: _to_switches(gpu.links, even_down=gpu.address in in_mig_mode) for gpu in gpus
-    }
-    best: dict[str | None, int] = {}
-    for gpu in gpus:
-        best[gpu.product] = max(best.get(gpu.product, 1), counts[gpu.address])
-    return {gpu.address for gpu in gpus if counts[gpu.address] == best[gpu.product]}
 
 
 def _to_switches(links: Iterable[NvLink], *, even_down: bool = False) -> int:

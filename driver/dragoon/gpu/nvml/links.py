@@ -83,7 +83,7 @@ def _read(handle: object, asking: Asking, index: int, *, active: bool, speed: in
         remote=LinkRemote.UNKNOWN if kind is None else _REMOTES.get(kind, LinkRemote.UNKNOWN),
         peer=peer,
         version=version or None,
-        mb_per_second=speed,
+        mb_per_second=speed if active else None,
     )
 
 

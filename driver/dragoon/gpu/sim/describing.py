@@ -39,6 +39,7 @@ def describe(name: str, inventory: Inventory, extras: Extras) -> str:
     """The text of the topology file; cards are numbered by PCI address."""
     gpus = inventory.gpus
     slots = {gpu.address: slot for slot, gpu in enumerate(gpus)}
+    nvlink = _nvlink(gpus, slots)
     cuda = inventory.cuda_version
     found: dict[str, Any] = {
         "schema": SCHEMA,
@@ -47,8 +48,8 @@ def describe(name: str, inventory: Inventory, extras: Extras) -> str:
         "driverVersion": inventory.driver_version,
         "cudaVersion": f"{cuda[0]}.{cuda[1]}" if cuda else None,
         "gpus": [_gpu(slot, gpu, extras) for slot, gpu in enumerate(gpus)],
-        "matrix": _matrix(gpus),
-        "nvlink": _nvlink(gpus, slots),
+        "matrix": _matrix(gpus, nvlink),
+        "nvlink": nvlink,
         "pcieSwitchGroups": [
             [slots[address] for address in group] for group in topology.pcie_switch_groups(gpus)
         ],
@@ -103,32 +104,35 @@ def _gpu(slot: int, gpu: Gpu, extras: Extras) -> dict[str, Any]:
     return {key: value for key, value in fields.items() if value is not None}
 
 
-def _matrix(gpus: tuple[Gpu, ...]) -> list[list[str]] | None:
+def _matrix(gpus: tuple[Gpu, ...], nvlink: Mapping[str, Any]) -> list[list[str]] | None:
+    """None where sysfs tells too little, or the cards on switches have not all the same links."""
     rows = [["X" if a is b else topology.relation(a, b, gpus) for b in gpus] for a in gpus]
     known = [[cell for cell in row if cell is not None] for row in rows]
-    return known if known == rows else None
+    linked = {cell for row in known for cell in row if cell.startswith("NV")}
+    if known != rows or ("allPairsOf" in nvlink and linked - {f"NV{nvlink['linksPerGPU']}"}):
+        return None
+    return known
 
 
 def _nvlink(gpus: tuple[Gpu, ...], slots: Mapping[PciAddress, int]) -> dict[str, Any]:
+    """The links that work now; a link that is down is one that leads nowhere."""
     links = [link for gpu in gpus for link in gpu.links]
     if not links:
         return {"via": "none", "linksPerGPU": 0}
-    most = max(len(gpu.links) for gpu in gpus)
+    found: dict[str, Any] = {
+        "via": "direct",
+        "linksPerGPU": max(len(gpu.links) for gpu in gpus),
+    }
     to_switches = [link for link in links if link.remote is LinkRemote.SWITCH]
-    found: dict[str, Any] = {"via": "direct", "linksPerGPU": most}
     if to_switches:
         outside = all(link.peer is None for link in to_switches)
         found["via"] = "nvswitch (rack)" if outside else "nvswitch"
-        found["allPairsOf"] = [
-            slots[gpu.address]
-            for gpu in gpus
-            if any(link.remote is LinkRemote.SWITCH for link in gpu.links)
-        ]
+        found["allPairsOf"] = sorted(slots[address] for address in topology.on_switches(gpus))
     else:
         found["pairs"] = [
             {"a": slots[a.address], "b": slots[b.address], "links": wires}
             for a, b in combinations(gpus, 2)
-            if (wires := sum(link.peer == b.address for link in a.links))
+            if (wires := topology.links_between(a, b, gpus))
         ]
     found["groups"] = [[slots[a] for a in domain] for domain in topology.nvlink_domains(gpus)]
     for key, values in (

@@ -1,13 +1,14 @@
 """Text of a topology file -> checked fields. Every error names field, found and allowed."""
 
 import re
+from collections.abc import Collection
 from typing import Any, get_args
 
 import msgspec
 import yaml
 
 from dragoon.errors import InvalidInputError
-from dragoon.gpu.sim.schema import SCHEMA, TopologyFile, demand
+from dragoon.gpu.sim.schema import MEMORY_QUERIES, SCHEMA, VIAS, TopologyFile, demand
 from dragoon.gpu.words import ARCHITECTURES, BRANDS
 
 _AT = re.compile(r" - at `(?P<path>\$[^`]*)`$")
@@ -81,8 +82,11 @@ def _check(topology: TopologyFile, origin: str) -> None:
     )
     for gpu in topology.gpus:
         where = f"{origin}: gpus[{gpu.index}]"
-        _check_word(gpu.architecture, ARCHITECTURES, f"{where}.architecture")
-        _check_word(gpu.brand, BRANDS, f"{where}.brand")
+        _check_word(gpu.architecture, ARCHITECTURES.values(), f"{where}.architecture")
+        _check_word(gpu.brand, BRANDS.values(), f"{where}.brand")
+        _check_word(gpu.memory_query, MEMORY_QUERIES, f"{where}.memoryQuery")
+    if topology.nvlink is not None:
+        _check_word(topology.nvlink.via, VIAS, f"{origin}: nvlink.via")
     for name, groups in _groups(topology):
         flat = [slot for group in groups for slot in group]
         demand(
@@ -98,8 +102,8 @@ def _check(topology: TopologyFile, origin: str) -> None:
         _check_matrix(topology.matrix, topology.count, origin)
 
 
-def _check_word(word: str | None, words: dict[int, str], where: str) -> None:
-    demand(word is None or word in words.values(), where, word, ", ".join(words.values()))
+def _check_word(word: str | None, words: Collection[str], where: str) -> None:
+    demand(word is None or word in words, where, word, ", ".join(words))
 
 
 def _groups(topology: TopologyFile) -> list[tuple[str, tuple[tuple[int, ...], ...]]]:

@@ -14,6 +14,8 @@ from dragoon.errors import InvalidInputError
 
 SCHEMA = "case-topology/1"
 MAX_GPUS = 64
+VIAS = ("none", "bridge", "direct", "nvswitch", "nvswitch (rack)")
+MEMORY_QUERIES = ("NOT_SUPPORTED",)
 
 Slot = Annotated[int, Meta(ge=0, lt=MAX_GPUS)]
 Count = Annotated[int, Meta(ge=0, le=4096)]
@@ -36,7 +38,7 @@ class GpuEntry(Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
     index: Slot
     product: Annotated[str, Meta(min_length=1, max_length=95)]
     memory_mib: Mib | None = field(name="memoryMiB", default=None)
-    memory_query: Literal["NOT_SUPPORTED"] | None = None
+    memory_query: str | None = None
     host_memory_kib: Number | None = field(name="hostMemoryKiB", default=None)
     numa_node: Number | None = None
     cpus: CpuList | None = None
@@ -62,7 +64,7 @@ class PairEntry(Struct, frozen=True, forbid_unknown_fields=True):
 class NvlinkEntry(Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
     """All NVLinks. allPairsOf with linksPerPair stands for one entry in pairs for every pair."""
 
-    via: Literal["none", "bridge", "direct", "nvswitch", "nvswitch (rack)"]
+    via: str
     links_per_gpu: Annotated[int, Meta(ge=0, le=36)] = field(name="linksPerGPU", default=0)
     pairs: tuple[PairEntry, ...] = ()
     all_pairs_of: tuple[Slot, ...] = ()

@@ -1,0 +1,55 @@
+"""A simulated machine behind the real adapter, with its controls, for tests."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from dragoon.gpu.model import Gpu, Inventory, LostGpu, PciAddress
+from dragoon.gpu.nvml import NvmlGpus
+from dragoon.gpu.opening import open_gpus
+from dragoon.gpu.sim.hardware import Hardware
+from dragoon.gpu.sim.state import State
+
+REPOSITORY = Path(__file__).resolve().parents[3]
+
+
+@dataclass(frozen=True)
+class Rig:
+    gpus: NvmlGpus
+    hardware: Hardware
+
+    def look(self) -> Inventory:
+        return self.gpus.inventory()
+
+    @property
+    def state(self) -> State:
+        return self.hardware.read()
+
+    def address(self, slot: int) -> PciAddress:
+        return self.state.machine.cards[slot].address
+
+    def gpu(self, slot: int) -> Gpu:
+        address = self.address(slot)
+        return next(gpu for gpu in self.look().gpus if gpu.address == address)
+
+    def lost(self) -> LostGpu:
+        (lost,) = self.look().lost
+        return lost
+
+    def slots(self, addresses: tuple[PciAddress, ...]) -> list[int]:
+        known = [card.address for card in self.state.machine.cards]
+        return [known.index(address) for address in addresses]
+
+
+Simulate = Callable[[str], Rig]
+
+
+@contextmanager
+def rig(machine: str, folder: Path, *, node: str = "") -> Iterator[Rig]:
+    file = folder / "machine.json"
+    gpus = open_gpus(machine, file, node=node, beside_driver=True)
+    try:
+        yield Rig(gpus, Hardware(file))
+    finally:
+        gpus.close()
