@@ -99,6 +99,10 @@ class Engine:
             group.create_task(self._tidy_for_ever())
             group.create_task(self._reconcile_for_ever())
 
+    async def reconcile(self) -> None:
+        """Compares the journal with the claims of the API server now, as `run` does each minute."""
+        await self._reconciler.reconcile()
+
     async def prepare(self, claim: ClaimRef) -> _Answer:
         """See `Preparer.prepare`."""
         check_uid(claim.uid)
@@ -214,7 +218,7 @@ class Engine:
     async def _reconcile_for_ever(self) -> None:
         while True:
             await self._clock.sleep(self._settings.sweep_s)
-            await self._reconciler.reconcile()
+            await self.reconcile()
 
     async def _release(self, entry: Entry) -> None:
         await self._finished(entry.claim, lambda: self._executor.unprepare(entry.uid, entry))

@@ -15,6 +15,7 @@ from dragoon.prepare.storing import replace_file
 
 # Container runtimes read both as root; a marker is read inside containers by whatever user.
 _MODE = 0o644
+_FOLDER_MODE = 0o755
 
 
 class Marker(msgspec.Struct, frozen=True, tag="marker", tag_field="step"):
@@ -62,8 +63,13 @@ def holds(effects: Effects, paths: Paths, uid: str, step: Step) -> bool:
 
 
 def apply(effects: Effects, paths: Paths, uid: str, step: Step) -> None:
-    """Makes the effect of a step be there. Not durable: the journal is, and knows the step."""
-    replace_file(effects, step.path(paths, uid), step.data(), _MODE)
+    """Makes the effect of a step be there. Not durable: the journal is, and knows the step.
+
+    The folder may have gone with all that was in it: the runtime's one often lives in memory.
+    """
+    path = step.path(paths, uid)
+    effects.make_folder(path.parent, _FOLDER_MODE)
+    replace_file(effects, path, step.data(), _MODE)
 
 
 def undo(effects: Effects, paths: Paths, uid: str, step: Step) -> None:

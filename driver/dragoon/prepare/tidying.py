@@ -71,8 +71,6 @@ class Tidier:
     def _tidy(self, uid: str, files: Sequence[Path]) -> None:
         executor = self._executor
         with executor.locked([claim_key(uid)]):
-            for path in filter(is_temporary, files):
-                executor.effects.remove(path)
             entry = executor.own(uid)
             decision = tidy(
                 entry,
@@ -83,3 +81,6 @@ class Tidier:
                 executor.restore(entry)
             elif decision is Tidy.CLEAR:
                 executor.clear(uid, entry)
+            # Nobody writes them now: that takes the lock.
+            for path in filter(is_temporary, files):
+                executor.effects.remove(path)

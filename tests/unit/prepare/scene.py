@@ -121,8 +121,10 @@ class Scene:
             observer=self.events.append,
         )
 
-    async def started(self, **changes: Any) -> Engine:
-        engine = self.engine(**changes)
+    async def started(
+        self, effects: Effects | None = None, *, faults: Faults | None = None, **changes: Any
+    ) -> Engine:
+        engine = self.engine(effects, faults=faults, **changes)
         await engine.start()
         return engine
 
