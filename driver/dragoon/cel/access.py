@@ -44,14 +44,14 @@ def select(value: Any, field: str) -> Any:
 
 
 def optional_select(value: Any, field: str) -> OptionalValue:
-    """`value.?field`, also of an optional value."""
+    """`value.?field`, also of an optional value: what has no fields has none of them."""
     if type(value) is OptionalValue:
         if not value.present:
             return ABSENT
         value = value.value
-    if not isinstance(value, dict):
-        raise no_such_overload(f".?{field}", value)
-    if field not in value and type(value) is not DomainMap:
+    if type(value) is tuple:
+        raise _wrong_index(field)
+    if not has(value, field):
         return ABSENT
     return OptionalValue(present=True, value=value[field])
 
@@ -60,9 +60,9 @@ def has(value: Any, field: str) -> bool:
     """`has(value.field)`."""
     if type(value) is OptionalValue:
         return value.present and has(value.value, field)
-    if not isinstance(value, dict):
-        raise no_such_overload(f"has(.{field})", value)
-    return field in value or type(value) is DomainMap
+    if type(value) is tuple:
+        raise _wrong_index(field)
+    return isinstance(value, dict) and (field in value or type(value) is DomainMap)
 
 
 def index(value: Any, key: Any) -> Any:
@@ -78,9 +78,7 @@ def index(value: Any, key: Any) -> Any:
             raise ExpressionFailedError(f"index {show(key)} out of range in list size {len(value)}")
         return value[position]
     if type(value) is OptionalValue:
-        return (
-            OptionalValue(present=True, value=index(value.value, key)) if value.present else ABSENT
-        )
+        return optional_index(value, key)
     raise no_such_overload("[]", value, key)
 
 
@@ -91,14 +89,15 @@ def optional_index(value: Any, key: Any) -> OptionalValue:
             return ABSENT
         value = value.value
     if isinstance(value, dict):
+        mapping: dict[Any, Any] = value
         wanted = map_key(key)
-        if wanted not in value and type(value) is not DomainMap:
+        if wanted not in mapping and type(value) is not DomainMap:
             return ABSENT
-        return OptionalValue(present=True, value=value[wanted])
+        return OptionalValue(present=True, value=mapping[wanted])
     if type(value) is tuple:
         position = _position(value, key)
         return ABSENT if position is None else OptionalValue(present=True, value=value[position])
-    raise no_such_overload("[?]", value, key)
+    return ABSENT
 
 
 def is_in(value: Any, container: Any) -> bool:
@@ -135,10 +134,14 @@ def _not_iterable(value: Any) -> ExpressionFailedError:
     return ExpressionFailedError(f"expected a list or a map, found {type_name(value)}")
 
 
+def _wrong_index(key: Any) -> ExpressionFailedError:
+    return ExpressionFailedError(f"unsupported index type {type_name(key)} in list")
+
+
 def _position(items: tuple[Any, ...], key: Any) -> int | None:
     """The position that a key means in a list, None outside of it."""
     if type(key) is float and key.is_integer():
         key = int(key)
     if type(key) not in {int, UInt}:
-        raise ExpressionFailedError(f"unsupported index type {type_name(key)} in list")
+        raise _wrong_index(key)
     return key if 0 <= key < len(items) else None

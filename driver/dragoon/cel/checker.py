@@ -1,15 +1,17 @@
 """Types of every part of an expression, or the mistake in it, by the rules of cel-go 0.29.
 
-The checker decides nothing at run time, with two exceptions that it reports: which calls are
-calls of a namespaced function (`sets.contains`), and the type of every node.
+What it finds out about calls decides what runs: the function a call means (`sets.contains` is no
+method of `sets`) and the signatures that its types admit.
 """
 
-from dataclasses import dataclass, field
-from typing import Final
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
 
 from dragoon.cel.errors import Source
+from dragoon.cel.functions import Overload
 from dragoon.cel.library import FUNCTIONS, UNSUPPORTED
-from dragoon.cel.library.standard import pattern
+from dragoon.cel.signatures import FIELDS, INDEX, KEY, LITERALS, MEMBERSHIP, TYPE_NAMES
 from dragoon.cel.syntax import (
     Bind,
     Call,
@@ -28,16 +30,9 @@ from dragoon.cel.syntax import (
 )
 from dragoon.cel.types import (
     BOOL,
-    BYTES,
     DEVICE,
-    DOUBLE,
     DYN,
-    ERROR,
-    FIELDS,
     INT,
-    NULL,
-    STRING,
-    UINT,
     Type,
     Unifier,
     is_open,
@@ -45,42 +40,29 @@ from dragoon.cel.types import (
     list_of,
     map_of,
     optional_of,
-    parameter,
     unwrapped,
 )
-from dragoon.cel.values import ExpressionFailedError, UInt
 
 DEVICE_NAME: Final = "device"
 """The only variable of a device selector."""
 
-_LITERALS: Final[dict[type, Type]] = {
-    bool: BOOL,
-    int: INT,
-    UInt: UINT,
-    float: DOUBLE,
-    str: STRING,
-    bytes: BYTES,
-    type(None): NULL,
-}
-_K: Final = parameter("K")
-_V: Final = parameter("V")
-_INDEX: Final[tuple[tuple[Type, Type, Type], ...]] = (
-    (list_of(_V), INT, _V),
-    (map_of(_K, _V), _K, _V),
-    (optional_of(list_of(_V)), INT, optional_of(_V)),
-    (optional_of(map_of(_K, _V)), _K, optional_of(_V)),
-)
-"""What `[]` takes and gives: operand, index, result. With `?` every result is optional."""
-_IN: Final = (list_of(_K), map_of(_K, _V))
+
+@dataclass(frozen=True, slots=True)
+class Callee:
+    """What a call means: the function, the signatures that fit, the nodes that are arguments."""
+
+    name: str
+    overloads: tuple[Overload, ...]
+    args: tuple[Node, ...]
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Checked:
-    """What is known of an expression. names: the calls of namespaced functions, by full name."""
+    """A tree without mistakes. callees: of all calls but those of `==`, `!=` and `in`."""
 
+    source: Source
     tree: Node
-    result: Type
-    names: dict[Node, str] = field(default_factory=dict)
+    callees: Mapping[Node, Callee]
 
 
 def check(source: Source, tree: Node) -> Checked:
@@ -91,9 +73,10 @@ def check(source: Source, tree: Node) -> Checked:
     """
     checker = _Checker(source)
     result = checker.resolved(checker.check(tree), final=True)
+    checker.check_homogeneous()
     if result not in {BOOL, DYN}:
         raise source.wrong(tree.start, f"must be a bool, but is of type {result}")
-    return Checked(tree, result, checker.names)
+    return Checked(source, tree, checker.callees)
 
 
 class _Checker:
@@ -103,52 +86,53 @@ class _Checker:
         self._source = source
         self._types = Unifier()
         self._scope: list[tuple[str, Type]] = [(DEVICE_NAME, DEVICE)]
-        self.names: dict[Node, str] = {}
+        self.callees: dict[Node, Callee] = {}
+        self._members: list[tuple[tuple[Node, Type], ...]] = []
 
     def resolved(self, type_: Type, *, final: bool = False) -> Type:
         return self._types.resolved(type_, final=final)
 
     def check(self, node: Node) -> Type:
         """The type of a node; it may still hold type parameters."""
-        match node:
-            case Literal(value=value):
-                return _LITERALS[type(value)]
-            case Ident(name=name):
-                return self._variable(node, name)
-            case Select():
-                return self._select(node)
-            case Index():
-                return self._index(node)
-            case Call():
-                return self._call(node)
-            case Logical(operands=operands):
-                for operand in operands:
-                    self._expect(operand, BOOL)
-                return BOOL
-            case Conditional():
-                return self._conditional(node)
-            case ListOf():
-                return self._list(node)
-            case MapOf():
-                return self._map(node)
-            case Quantifier():
-                with_types = self._iteration(node.range, len(node.variables))
-                self._scoped(node.variables, with_types, node.body, BOOL)
-                return BOOL
-            case Transform():
-                return self._transform(node)
-            case Bind(name=name, value=value, body=body):
-                return self._scoped((name,), (self.check(value),), body)
-            case OptionalMap():
-                return self._optional_map(node)
-            case _:
-                raise AssertionError(f"unknown node {node}")
+        return _RULES[type(node)](self, node)
 
-    def _variable(self, node: Node, name: str) -> Type:
+    def check_homogeneous(self) -> None:
+        """Raises CompileError for a list or map whose members have different types, dyn included.
+
+        Source: cel-go's ValidateHomogeneousAggregateLiterals, which Kubernetes switches on.
+        """
+        for members in self._members:
+            first = self.resolved(members[0][1], final=True) if members else DYN
+            for node, type_ in members[1:]:
+                found = self.resolved(type_, final=True)
+                if found != first:
+                    raise self._source.wrong(
+                        node.start, f"expected type {first} as before it, found {found}"
+                    )
+
+    def literal(self, node: Literal) -> Type:
+        return LITERALS[type(node.value)]
+
+    def variable(self, node: Ident) -> Type:
         for known, type_ in reversed(self._scope):
-            if known == name:
+            if known == node.name:
                 return type_
-        raise self._source.wrong(node.start, f"undeclared reference to {name!r}")
+        if node.name in TYPE_NAMES:
+            raise self._source.unsupported(node.start, "Dragoon does not compute with types")
+        raise self._source.wrong(node.start, f"undeclared reference to {node.name!r}")
+
+    def logical(self, node: Logical) -> Type:
+        for operand in node.operands:
+            self._expect(operand, BOOL)
+        return BOOL
+
+    def quantifier(self, node: Quantifier) -> Type:
+        types = self._iteration(node.range, len(node.variables))
+        self._scoped(node.variables, types, node.body, BOOL)
+        return BOOL
+
+    def bind(self, node: Bind) -> Type:
+        return self._scoped((node.name,), (self.check(node.value),), node.body)
 
     def _expect(self, node: Node, wanted: Type) -> None:
         found = self.check(node)
@@ -174,7 +158,7 @@ class _Checker:
         del self._scope[-len(names) :]
         return result
 
-    def _select(self, node: Select) -> Type:
+    def select(self, node: Select) -> Type:
         operand = self.resolved(self.check(node.operand))
         target, optional = unwrapped(operand)
         if target.kind == "map":
@@ -197,10 +181,10 @@ class _Checker:
             return BOOL
         return optional_of(result) if optional or node.optional else result
 
-    def _index(self, node: Index) -> Type:
+    def index(self, node: Index) -> Type:
         given = (self.check(node.operand), self.check(node.index))
         found: Type | None = None
-        for signature in _INDEX:
+        for signature in INDEX:
             operand, index, result = self._types.instance(signature)
             if self._types.assignable(given, (operand, index)):
                 result = self.resolved(result)
@@ -211,50 +195,49 @@ class _Checker:
             raise self._no_overload(node, "[]", given)
         return found
 
-    def _call(self, node: Call) -> Type:
-        args = tuple(self.check(arg) for arg in node.args)
+    def call(self, node: Call) -> Type:
+        types = tuple(self.check(arg) for arg in node.args)
         name = node.function
         if node.target is None:
             if name in {"==", "!="}:
-                return self._equality(node, args)
+                return self._equality(node, types)
             if name == "in":
-                return self._membership(node, args)
-            return self._overload(node, name, args, member=False)
+                return self._membership(node, types)
+            return self._resolve(node, name, node.args, types)
         qualified = _dotted(node.target)
         if qualified is not None:
             full = f"{qualified}.{name}"
             if full in FUNCTIONS or full in UNSUPPORTED:
-                self.names[node] = full
-                return self._overload(node, full, args, member=False)
-        return self._overload(node, name, (self.check(node.target), *args), member=True)
+                return self._resolve(node, full, node.args, types)
+        types = (self.check(node.target), *types)
+        return self._resolve(node, name, node.children(), types, member=True)
 
-    def _overload(self, node: Call, name: str, given: tuple[Type, ...], *, member: bool) -> Type:
+    def _resolve(
+        self,
+        node: Call,
+        name: str,
+        args: tuple[Node, ...],
+        given: tuple[Type, ...],
+        *,
+        member: bool = False,
+    ) -> Type:
+        """The result of a call; notes which signatures fit."""
         if name in UNSUPPORTED:
             raise self._source.unsupported(node.start, f"Dragoon does not evaluate {name}()")
-        overloads = FUNCTIONS.get(name)
-        if overloads is None:
+        if name not in FUNCTIONS:
             raise self._source.wrong(node.start, f"undeclared reference to {name!r}")
         found: Type | None = None
-        for overload in overloads:
-            if overload.member != member:
-                continue
+        fitting: list[Overload] = []
+        for overload in FUNCTIONS[name]:
             *params, result = self._types.instance((*overload.params, overload.result))
-            if self._types.assignable(given, params):
+            if overload.member == member and self._types.assignable(given, params):
+                fitting.append(overload)
                 result = self.resolved(result)
                 found = result if found in {None, result} else DYN
         if found is None:
             raise self._no_overload(node, name, given)
-        self._check_pattern(node, name)
+        self.callees[node] = Callee(name, tuple(fitting), args)
         return found
-
-    def _check_pattern(self, node: Call, name: str) -> None:
-        """A constant regular expression must be valid: the API server says so at creation."""
-        last = node.args[-1] if node.args else None
-        if name == "matches" and isinstance(last, Literal) and isinstance(last.value, str):
-            try:
-                pattern(last.value)
-            except ExpressionFailedError as error:
-                raise self._source.wrong(last.start, error.message) from error
 
     def _no_overload(self, node: Node, name: str, given: tuple[Type, ...]) -> Exception:
         types = ", ".join(str(self.resolved(type_, final=True)) for type_ in given)
@@ -268,36 +251,33 @@ class _Checker:
 
     def _membership(self, node: Call, given: tuple[Type, ...]) -> Type:
         fits = False
-        for container in _IN:
-            fits |= self._types.assignable(given, self._types.instance((_K, container)))
+        for container in MEMBERSHIP:
+            fits |= self._types.assignable(given, self._types.instance((KEY, container)))
         if not fits:
             raise self._no_overload(node, "in", given)
         return BOOL
 
-    def _conditional(self, node: Conditional) -> Type:
+    def conditional(self, node: Conditional) -> Type:
         given = (self.check(node.test), self.check(node.yes), self.check(node.no))
         result = self._types.fresh()
         if not self._types.assignable(given, (BOOL, result, result)):
             raise self._no_overload(node, "?:", given)
         return self.resolved(result)
 
-    def _list(self, node: ListOf) -> Type:
-        element: Type | None = None
-        for item in node.items:
-            type_ = self._member_type(item.value, optional=item.optional)
-            element = self._joined(item.value, element, type_)
-        return list_of(element if element is not None else self._types.fresh())
+    def list_of_items(self, node: ListOf) -> Type:
+        members = [
+            (item.value, self._member_type(item.value, optional=item.optional))
+            for item in node.items
+        ]
+        return list_of(self._joined(members))
 
-    def _map(self, node: MapOf) -> Type:
-        key: Type | None = None
-        value: Type | None = None
-        for entry in node.entries:
-            key = self._joined(entry.key, key, self.check(entry.key))
-            type_ = self._member_type(entry.value, optional=entry.optional)
-            value = self._joined(entry.value, value, type_)
-        if key is None or value is None:
-            return map_of(self._types.fresh(), self._types.fresh())
-        return map_of(key, value)
+    def map_of_entries(self, node: MapOf) -> Type:
+        keys = [(entry.key, self.check(entry.key)) for entry in node.entries]
+        values = [
+            (entry.value, self._member_type(entry.value, optional=entry.optional))
+            for entry in node.entries
+        ]
+        return map_of(self._joined(keys), self._joined(values))
 
     def _member_type(self, node: Node, *, optional: bool) -> Type:
         type_ = self.resolved(self.check(node))
@@ -308,17 +288,20 @@ class _Checker:
             raise self._source.wrong(node.start, f"expected an optional value, found {type_}")
         return inner
 
-    def _joined(self, node: Node, before: Type | None, type_: Type) -> Type:
-        if before is None:
-            return type_
-        joined = self._types.joined(before, type_)
-        if joined is None:
-            raise self._source.wrong(
-                node.start,
-                f"expected type {self.resolved(before, final=True)} as before it, "
-                f"found {self.resolved(type_, final=True)}",
-            )
-        return joined
+    def _joined(self, members: Sequence[tuple[Node, Type]]) -> Type:
+        """The type of all members of a list, or all keys or values of a map."""
+        self._members.append(tuple(members))
+        joined: Type | None = None
+        for node, type_ in members:
+            general = type_ if joined is None else self._types.joined(joined, type_)
+            if general is None:
+                raise self._source.wrong(
+                    node.start,
+                    f"expected type {self.resolved(joined or DYN, final=True)} as before it, "
+                    f"found {self.resolved(type_, final=True)}",
+                )
+            joined = general
+        return self._types.fresh() if joined is None else joined
 
     def _iteration(self, over: Node, variables: int) -> tuple[Type, ...]:
         """The types of the variables of a macro that walks over a list or a map."""
@@ -334,7 +317,7 @@ class _Checker:
             over.start, f"expected a list or a map, found {self.resolved(range_, final=True)}"
         )
 
-    def _transform(self, node: Transform) -> Type:
+    def transform(self, node: Transform) -> Type:
         types = self._iteration(node.range, len(node.variables))
         if node.condition is not None:
             self._scoped(node.variables, types, node.condition, BOOL)
@@ -350,7 +333,7 @@ class _Checker:
             )
         return self.resolved(merged)
 
-    def _optional_map(self, node: OptionalMap) -> Type:
+    def optional_map(self, node: OptionalMap) -> Type:
         inner = self._types.fresh()
         self._expect(node.target, optional_of(inner))
         result = self._scoped((node.name,), (self.resolved(inner),), node.body)
@@ -377,4 +360,18 @@ def _dotted(node: Node) -> str | None:
             return None
 
 
-__all__ = ["DEVICE_NAME", "ERROR", "Checked", "check"]
+_RULES: Final[dict[type[Node], Callable[[_Checker, Any], Type]]] = {
+    Literal: _Checker.literal,
+    Ident: _Checker.variable,
+    Select: _Checker.select,
+    Index: _Checker.index,
+    Call: _Checker.call,
+    Logical: _Checker.logical,
+    Conditional: _Checker.conditional,
+    ListOf: _Checker.list_of_items,
+    MapOf: _Checker.map_of_entries,
+    Quantifier: _Checker.quantifier,
+    Transform: _Checker.transform,
+    Bind: _Checker.bind,
+    OptionalMap: _Checker.optional_map,
+}

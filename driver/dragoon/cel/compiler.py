@@ -8,21 +8,19 @@ fused, so that a trace shows each part.
 from collections.abc import Callable
 from typing import Any, Final
 
-from dragoon.cel import loops
+from dragoon.cel import calls, loops
 from dragoon.cel.access import (
     has,
     index,
-    is_in,
     no_such_key,
     optional_index,
     optional_select,
     select,
 )
-from dragoon.cel.checker import DEVICE_NAME, Checked
+from dragoon.cel.checker import DEVICE_NAME, Callee, Checked
 from dragoon.cel.errors import ExpressionFailedError
-from dragoon.cel.frame import DEVICE, FIRST_SLOT, STEP_LIMIT, Evaluate, Frame, charge_sizes
-from dragoon.cel.functions import Dispatch, Effort
-from dragoon.cel.library import FUNCTIONS
+from dragoon.cel.frame import DEVICE, FIRST_SLOT, Evaluate, Frame
+from dragoon.cel.library.standard import pattern
 from dragoon.cel.syntax import (
     Bind,
     Call,
@@ -38,29 +36,30 @@ from dragoon.cel.syntax import (
     Quantifier,
     Select,
     Transform,
-    children,
 )
 from dragoon.cel.values import (
     ABSENT,
     OptionalValue,
-    equal,
     map_key,
-    no_such_overload,
 )
 
 Observer = Callable[[Node, Evaluate], Evaluate]
 """Wraps the closure of a node, to see what it gives."""
 
-_DISPATCH: Final = {name: Dispatch(name, overloads) for name, overloads in FUNCTIONS.items()}
-_EXACT: Final = frozenset((str, int, bool))
-"""Classes for which Python's == is CEL's, as long as both sides have the same one."""
+_CONVERSIONS: Final = frozenset(("bool", "bytes", "double", "dyn", "int", "string", "uint"))
+"""Functions that cel-go evaluates at compile time when their argument is constant."""
+_FOLDED: Final = _CONVERSIONS | {"quantity", "semver"}
+"""Those, and the ones worth it. A failure of the latter stays one of the evaluation."""
+_WITH_PATTERN: Final = frozenset(("matches", "find", "findAll"))
 
 
 class Compiler:
     """Compiles one expression. slots: how many variables its macros need at most."""
 
     def __init__(self, checked: Checked, observer: Observer | None = None) -> None:
-        self._names = checked.names
+        self._source = checked.source
+        self._callees = checked.callees
+        self._constants: set[Node] = set()
         self._observer = observer
         self._scope: list[tuple[str, int]] = [(DEVICE_NAME, DEVICE)]
         self._loops = 0
@@ -68,40 +67,20 @@ class Compiler:
 
     def build(self, node: Node) -> Evaluate:
         """The closure that evaluates a node."""
-        run = self._plain(node)
+        run = _BUILDERS[type(node)](self, node)
         return run if self._observer is None else self._observer(node, run)
 
-    def _plain(self, node: Node) -> Evaluate:
-        match node:
-            case Literal(value=value):
-                return lambda _: value
-            case Ident(name=name):
-                slot = self._slot(name)
-                return lambda frame: frame[slot]
-            case Select():
-                return self._select(node)
-            case Index():
-                return self._index(node)
-            case Call():
-                return self._call(node)
-            case Logical(operands=operands):
-                return _logical(tuple(map(self.build, operands)), decided=not node.all)
-            case Conditional():
-                return self._conditional(node)
-            case ListOf():
-                return self._list(node)
-            case MapOf():
-                return self._map(node)
-            case Quantifier():
-                return self._quantifier(node)
-            case Transform():
-                return self._transform(node)
-            case Bind():
-                return self._bind(node)
-            case OptionalMap():
-                return self._optional_map(node)
-            case _:
-                raise AssertionError(f"unknown node {node}")
+    def literal(self, node: Literal) -> Evaluate:
+        self._constants.add(node)
+        value = node.value
+        return lambda _: value
+
+    def variable(self, node: Ident) -> Evaluate:
+        slot = self._slot(node.name)
+        return lambda frame: frame[slot]
+
+    def logical(self, node: Logical) -> Evaluate:
+        return calls.logical(tuple(map(self.build, node.operands)), decided=not node.all)
 
     def _slot(self, name: str) -> int:
         return next(slot for known, slot in reversed(self._scope) if known == name)
@@ -153,7 +132,7 @@ class Compiler:
 
         return run
 
-    def _select(self, node: Select) -> Evaluate:
+    def select(self, node: Select) -> Evaluate:
         fused = self._fused(node)
         if fused is not None:
             return fused
@@ -161,7 +140,7 @@ class Compiler:
         read = has if node.test else optional_select if node.optional else select
         return lambda frame: read(operand(frame), field)
 
-    def _index(self, node: Index) -> Evaluate:
+    def index(self, node: Index) -> Evaluate:
         fused = self._fused(node)
         if fused is not None:
             return fused
@@ -169,24 +148,24 @@ class Compiler:
         read = optional_index if node.optional else index
         return lambda frame: read(operand(frame), key(frame))
 
-    def _conditional(self, node: Conditional) -> Evaluate:
+    def conditional(self, node: Conditional) -> Evaluate:
         test, yes, no = self.build(node.test), self.build(node.yes), self.build(node.no)
         return lambda frame: yes(frame) if loops.is_true(test(frame)) else no(frame)
 
-    def _list(self, node: ListOf) -> Evaluate:
+    def list_of_items(self, node: ListOf) -> Evaluate:
         items = [(self.build(item.value), item.optional) for item in node.items]
 
         def run(frame: Frame) -> tuple[Any, ...]:
             values = [(item(frame), optional) for item, optional in items]
             return tuple(
-                _inner(value) if optional else value
+                value.value if optional else value
                 for value, optional in values
-                if not optional or _is_present(value)
+                if not optional or calls.is_present(value)
             )
 
         return run
 
-    def _map(self, node: MapOf) -> Evaluate:
+    def map_of_entries(self, node: MapOf) -> Evaluate:
         entries = [
             (self.build(entry.key), self.build(entry.value), entry.optional)
             for entry in node.entries
@@ -198,13 +177,13 @@ class Compiler:
                 name, content = map_key(key(frame)), value(frame)
                 if not optional:
                     result[name] = content
-                elif _is_present(content):
-                    result[name] = _inner(content)
+                elif calls.is_present(content):
+                    result[name] = content.value
             return result
 
         return run
 
-    def _quantifier(self, node: Quantifier) -> Evaluate:
+    def quantifier(self, node: Quantifier) -> Evaluate:
         over = self.build(node.range)
         slots = self._enter(node.variables)
         self._loops += 1
@@ -213,7 +192,7 @@ class Compiler:
         self._leave(len(slots))
         return loops.quantifier(node.macro, loops.walk(over, slots, weight(node.body)), body)
 
-    def _transform(self, node: Transform) -> Evaluate:
+    def transform(self, node: Transform) -> Evaluate:
         over = self.build(node.range)
         slots = self._enter(node.variables)
         self._loops += 1
@@ -231,7 +210,7 @@ class Compiler:
             lambda frame: frame[first],
         )
 
-    def _bind(self, node: Bind) -> Evaluate:
+    def bind(self, node: Bind) -> Evaluate:
         value = self.build(node.value)
         (slot,) = self._enter((node.name,))
         body = self.build(node.body)
@@ -243,7 +222,7 @@ class Compiler:
 
         return run
 
-    def _optional_map(self, node: OptionalMap) -> Evaluate:
+    def optional_map(self, node: OptionalMap) -> Evaluate:
         target = self.build(node.target)
         (slot,) = self._enter((node.name,))
         body, flat = self.build(node.body), node.flat
@@ -251,7 +230,7 @@ class Compiler:
 
         def run(frame: Frame) -> Any:
             optional = target(frame)
-            if not _is_present(optional):
+            if not calls.is_present(optional):
                 return ABSENT
             frame[slot] = optional.value
             result = body(frame)
@@ -259,140 +238,76 @@ class Compiler:
 
         return run
 
-    def _call(self, node: Call) -> Evaluate:
-        name = self._names.get(node, node.function)
-        parts = node.args if node.target is None or node in self._names else children(node)
-        args = tuple(map(self.build, parts))
-        if name in {"==", "!="}:
-            return _equality(args, parts, wanted=name == "==")
-        if name in {"or", "orValue"}:
-            return _otherwise(args, value=name == "orValue")
-        if name == "in":
-            value, container = args
-            return lambda frame: is_in(value(frame), container(frame))
-        dispatch = _DISPATCH[name]
-        counted = dispatch.effort is Effort.GROW or (
-            dispatch.effort is Effort.SCAN and self._loops > 0
-        )
-        run = _counted(dispatch, args) if counted else _applied(dispatch, args)
-        if self._observer is None and all(isinstance(part, Literal) for part in parts):
-            return _folded(run)
+    def call(self, node: Call) -> Evaluate:
+        callee = self._callees.get(node)
+        if callee is None:
+            return self._operator(node)
+        self._check_patterns(callee)
+        args = tuple(map(self.build, callee.args))
+        if callee.name in {"or", "orValue"}:
+            left, right = args
+            return calls.otherwise(left, right, value=callee.name == "orValue")
+        run = calls.call(callee.name, callee.overloads, args, in_loop=self._loops > 0)
+        if callee.name in _FOLDED and self._constants.issuperset(callee.args):
+            return self._folded(node, callee.name, run)
         return run
+
+    def _check_patterns(self, callee: Callee) -> None:
+        """Constant regular expressions must be valid: the API server says so at creation.
+
+        It also demands that of a constant text given to `matches(text, expression)`, by mistake.
+        """
+        if callee.name not in _WITH_PATTERN:
+            return
+        plain = callee.name == "matches" and not callee.overloads[0].member
+        for arg in callee.args if plain else callee.args[1:2]:
+            if isinstance(arg, Literal) and isinstance(arg.value, str):
+                try:
+                    pattern(arg.value)
+                except ExpressionFailedError as error:
+                    raise self._source.wrong(arg.start, error.message) from error
+
+    def _operator(self, node: Call) -> Evaluate:
+        left, right = map(self.build, node.args)
+        if node.function == "in":
+            return calls.membership(left, right)
+        wanted, other = node.function == "==", node.args[1]
+        if isinstance(other, Literal):
+            fast = calls.equality_with(left, other.value, wanted=wanted)
+            if fast is not None:
+                return fast
+        return calls.equality(left, right, wanted=wanted)
+
+    def _folded(self, node: Call, name: str, run: Evaluate) -> Evaluate:
+        """A call on constants, computed once."""
+        try:
+            value = calls.constant(run)
+        except ExpressionFailedError as error:
+            if name in _CONVERSIONS:
+                raise self._source.wrong(node.start, error.message) from error
+            return run
+        if name in _CONVERSIONS:
+            self._constants.add(node)
+        return lambda _: value
+
+
+_BUILDERS: Final[dict[type[Node], Callable[[Compiler, Any], Evaluate]]] = {
+    Literal: Compiler.literal,
+    Ident: Compiler.variable,
+    Select: Compiler.select,
+    Index: Compiler.index,
+    Call: Compiler.call,
+    Logical: Compiler.logical,
+    Conditional: Compiler.conditional,
+    ListOf: Compiler.list_of_items,
+    MapOf: Compiler.map_of_entries,
+    Quantifier: Compiler.quantifier,
+    Transform: Compiler.transform,
+    Bind: Compiler.bind,
+    OptionalMap: Compiler.optional_map,
+}
 
 
 def weight(node: Node) -> int:
     """Steps of one evaluation of a node, not counting the rounds of macros in it."""
-    return 1 + sum(map(weight, children(node)))
-
-
-def _applied(dispatch: Dispatch, args: tuple[Evaluate, ...]) -> Evaluate:
-    """A call that looks up the implementation by the classes of the arguments."""
-    found, find = dispatch.found, dispatch.find
-    if len(args) == 1:
-        (only,) = args
-
-        def unary(frame: Frame) -> Any:
-            value = only(frame)
-            run = found.get((type(value),)) or find(value)
-            return run(value)
-
-        return unary
-    if len(args) == 2:
-        left, right = args
-
-        def binary(frame: Frame) -> Any:
-            first, second = left(frame), right(frame)
-            run = found.get((type(first), type(second))) or find(first, second)
-            return run(first, second)
-
-        return binary
-
-    def general(frame: Frame) -> Any:
-        values = [arg(frame) for arg in args]
-        return find(*values)(*values)
-
-    return general
-
-
-def _counted(dispatch: Dispatch, args: tuple[Evaluate, ...]) -> Evaluate:
-    """A call that pays for the sizes of its arguments and its result."""
-
-    def run(frame: Frame) -> Any:
-        values = [arg(frame) for arg in args]
-        charge_sizes(frame, *values)
-        result = dispatch.find(*values)(*values)
-        charge_sizes(frame, result)
-        return result
-
-    return run
-
-
-def _folded(run: Evaluate) -> Evaluate:
-    """A call on constants, computed once; one that fails goes on failing when it is reached."""
-    try:
-        value = run([None, STEP_LIMIT, None])
-    except ExpressionFailedError:
-        return run
-    return lambda _: value
-
-
-def _equality(args: tuple[Evaluate, ...], parts: tuple[Node, ...], *, wanted: bool) -> Evaluate:
-    left, right = args
-    constant = parts[1]
-    if isinstance(constant, Literal) and type(constant.value) in _EXACT:
-        other = constant.value
-        kind = type(other)
-
-        def fast(frame: Frame) -> bool:
-            value = left(frame)
-            same = value == other if type(value) is kind else equal(value, other)
-            return same is wanted
-
-        return fast
-    return lambda frame: equal(left(frame), right(frame)) is wanted
-
-
-def _otherwise(args: tuple[Evaluate, ...], *, value: bool) -> Evaluate:
-    """`or` and `orValue`: the second part is evaluated only if the first has no value."""
-    left, right = args
-
-    def run(frame: Frame) -> Any:
-        optional = left(frame)
-        if not _is_present(optional):
-            return right(frame)
-        return optional.value if value else optional
-
-    return run
-
-
-def _logical(operands: tuple[Evaluate, ...], *, decided: bool) -> Evaluate:
-    """`&&` (decided by false) and `||` (by true): a failure counts only where nothing decides."""
-    name = "_||_" if decided else "_&&_"
-
-    def run(frame: Frame) -> bool:
-        failure: ExpressionFailedError | None = None
-        for operand in operands:
-            try:
-                outcome = operand(frame)
-            except ExpressionFailedError as error:
-                failure = failure or error
-                continue
-            if outcome is decided:
-                return decided
-            if type(outcome) is not bool:
-                failure = failure or no_such_overload(name, outcome)
-        if failure is not None:
-            raise failure
-        return not decided
-
-    return run
-
-
-def _is_present(value: Any) -> bool:
-    if type(value) is not OptionalValue:
-        raise no_such_overload("optional", value)
-    return value.present
-
-
-def _inner(value: OptionalValue) -> Any:
-    return value.value
+    return 1 + sum(map(weight, node.children()))

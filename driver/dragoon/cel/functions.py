@@ -40,6 +40,9 @@ _CLASSES: Final[dict[str, type]] = {
     "optional_type": OptionalValue,
 }
 
+_WITH_SUBCLASSES: Final = frozenset((dict, Quantity))
+"""Classes whose subclasses are arguments too; UInt is none of int, nor bool."""
+
 
 class Effort(enum.IntEnum):
     """What a call costs beyond one step, which the step budget counts.
@@ -71,17 +74,17 @@ def _is_instance(class_: type, param: Type) -> bool:
     wanted = _CLASSES.get(param.kind)
     if wanted is None:
         return True
-    return issubclass(class_, wanted) if wanted is dict else class_ is wanted
+    return issubclass(class_, wanted) if wanted in _WITH_SUBCLASSES else class_ is wanted
 
 
 class Dispatch:
-    """Finds the implementation of a function by the classes of its arguments; remembers it."""
+    """Finds an implementation by the classes of the arguments, and remembers it."""
 
-    def __init__(self, name: str, overloads: Iterable[Overload]) -> None:
+    def __init__(self, name: str, overloads: tuple[Overload, ...]) -> None:
         self.name = name
-        self._overloads = tuple(overloads)
+        self._overloads = overloads
         self.found: dict[tuple[type, ...], Callable[..., Any]] = {}
-        self.effort = max(overload.effort for overload in self._overloads)
+        self.effort = max(overload.effort for overload in overloads)
 
     def find(self, *values: Any) -> Callable[..., Any]:
         """The implementation for these values. Raises ExpressionFailedError if there is none."""

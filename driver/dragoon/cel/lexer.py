@@ -1,5 +1,6 @@
 """Text to tokens, by the lexical rules of CEL (github.com/google/cel-spec, cel-go 0.29 grammar)."""
 
+import math
 import re
 from dataclasses import dataclass
 from typing import Any, Final
@@ -65,7 +66,7 @@ def tokens(source: Source) -> list[Token]:
 
 def negated(source: Source, minus: Token, number: Token) -> Token:
     """The literal that a minus sign and a number make: -2**63 is one, 2**63 is not."""
-    value = number.value if isinstance(number.value, float) else -int(number.text, 0)
+    value = -number.value
     token = Token("literal", minus.text + number.text, minus.start, number.end, value)
     if not isinstance(value, float):
         _check_range(source, token, INT_MIN, INT_MAX, "int")
@@ -81,6 +82,8 @@ def _plain(source: Source, kind: str, match: re.Match[str]) -> Token:
             return Token("literal", text, start, end, _WORDS[text])
         return Token("ident", text, start, end)
     if kind == "float":
+        if math.isinf(float(text)):
+            raise source.wrong(start, f"{text} does not fit the type double")
         return Token("literal", text, start, end, float(text))
     digits = text.rstrip("uU")
     number = int(digits, 16 if digits.startswith("0x") else 10)

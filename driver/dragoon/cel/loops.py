@@ -49,7 +49,7 @@ def _absorbing(rounds: Walk, body: Evaluate, *, decided: bool) -> Evaluate:
         failure: ExpressionFailedError | None = None
         for _ in rounds(frame):
             try:
-                outcome = body(frame)
+                outcome: object = body(frame)
             except ExpressionFailedError as error:
                 failure = failure or error
                 continue
@@ -111,6 +111,6 @@ def _insert(collected: dict[Any, Any], key: Any, value: Any) -> None:
 
 def is_true(value: Any) -> bool:
     """The value of a condition. Raises ExpressionFailedError for what is no bool."""
-    if type(value) is not bool:
+    if not isinstance(value, bool):
         raise no_such_overload("_?_:_", value)
     return value

@@ -103,7 +103,6 @@ _MACROS: Final[dict[tuple[str, int], _Macro]] = {
     ("exists", 3): _quantifier("exists", 2),
     ("exists_one", 2): _quantifier("existsOne", 1),
     ("exists_one", 3): _quantifier("existsOne", 2),
-    ("existsOne", 2): _quantifier("existsOne", 1),
     ("existsOne", 3): _quantifier("existsOne", 2),
     ("map", 2): _transform("list", 1, condition=False),
     ("map", 3): _transform("list", 1, condition=True),

@@ -19,7 +19,6 @@ from dragoon.cel.syntax import (
     MapOf,
     Node,
     Select,
-    children,
 )
 
 MAX_LENGTH: Final = 10 * 1024
@@ -36,8 +35,10 @@ _BINARY: Final = {
 }
 _TIGHTEST: Final = 3
 _RESERVED: Final = frozenset(
-    "as break const continue else for function if import let loop package namespace return var "
-    "void while in".split()
+    (
+        *("as", "break", "const", "continue", "else", "for", "function", "if", "import", "let"),
+        *("loop", "package", "namespace", "return", "var", "void", "while", "in"),
+    )
 )
 
 
@@ -56,7 +57,7 @@ def parse(text: str) -> Node:
         level += 1
         if level > _MAX_DEPTH:
             raise source.unsupported(layer[0].start, f"more than {_MAX_DEPTH} levels deep")
-        layer = [child for node in layer for child in children(node)]
+        layer = [child for node in layer for child in node.children()]
     return tree
 
 
@@ -163,6 +164,8 @@ class _Parser:
             else:
                 self._take()
                 node = self._selection(node)
+        if self._at("{") and isinstance(node, Ident | Select):
+            raise self._source.unsupported(node.start, "Dragoon does not build message objects")
         return node
 
     def _selection(self, operand: Node) -> Node:
@@ -193,23 +196,25 @@ class _Parser:
         if token.kind == "literal":
             check_int(self._source, token)
             return Literal(token.start, token.end, token.value)
-        if token.kind == "op":
-            if token.text == "-" and self._is_number(self._peek):
-                number = negated(self._source, token, self._take())
-                return Literal(number.start, number.end, number.value)
-            if token.text == "(":
-                inner = self._expression()
-                return replace(inner, start=token.start, end=self._expect(")").end)
-            if token.text == "[":
-                return self._list(token)
-            if token.text == "{":
-                return self._map(token)
-            if token.text == "." and self._peek.kind == "ident":
-                return self._name(self._take())
         if token.kind == "ident":
             return self._name(token)
+        if token.kind == "op" and token.text == "-" and self._is_number(self._peek):
+            number = negated(self._source, token, self._take())
+            return Literal(number.start, number.end, number.value)
+        if token.kind == "op" and token.text == "." and self._peek.kind == "ident":
+            return self._name(self._take())
+        if token.kind == "op" and token.text in "([{":
+            return self._bracket(token)
         self._next -= 1
         raise self._unexpected()
+
+    def _bracket(self, opening: Token) -> Node:
+        if opening.text == "[":
+            return self._list(opening)
+        if opening.text == "{":
+            return self._map(opening)
+        inner = self._expression()
+        return replace(inner, start=opening.start, end=self._expect(")").end)
 
     def _name(self, token: Token) -> Node:
         if self._accept("("):
@@ -218,12 +223,11 @@ class _Parser:
             return expanded(self._source, call)
         if token.text in _RESERVED:
             raise self._source.wrong(token.start, f"reserved identifier: {token.text}")
-        if self._at("{"):
-            raise self._source.unsupported(token.start, "Dragoon does not build message objects")
         return Ident(token.start, token.end, token.text)
 
     def _list(self, opening: Token) -> Node:
         items: list[Item] = []
+        self._lone_comma("]")
         while not self._at("]"):
             optional = self._accept("?")
             items.append(Item(self._expression(), optional))
@@ -231,8 +235,15 @@ class _Parser:
                 break
         return ListOf(opening.start, self._expect("]").end, tuple(items))
 
+    def _lone_comma(self, closing: str) -> None:
+        """`[,]` and `{,}` are empty, by the grammar."""
+        after = self._tokens[self._next + 1 : self._next + 2]
+        if self._at(",") and after and after[0].text == closing:
+            self._take()
+
     def _map(self, opening: Token) -> Node:
         entries: list[Entry] = []
+        self._lone_comma("}")
         while not self._at("}"):
             optional = self._accept("?")
             key = self._expression()

@@ -1,6 +1,5 @@
 """A selector ready to be evaluated, and why it was false or failed on a device."""
 
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final
 
@@ -20,8 +19,8 @@ _KEPT: Final = 512
 class Program:
     """One compiled selector. Has no state that an evaluation changes."""
 
-    def __init__(self, source: Source, checked: Checked) -> None:
-        self.text = source.text
+    def __init__(self, checked: Checked) -> None:
+        self.text = checked.source.text
         self._checked = checked
         compiler = Compiler(checked)
         self._run = compiler.build(checked.tree)
@@ -65,7 +64,7 @@ def compile_selector(text: str) -> Program:
     Kubernetes can do and Dragoon cannot.
     """
     source = Source(text)
-    return Program(source, check(source, parse(text)))
+    return Program(check(source, parse(text)))
 
 
 def _as_bool(value: Any) -> bool:

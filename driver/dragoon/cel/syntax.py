@@ -14,6 +14,10 @@ class Node:
     start: int
     end: int
 
+    def children(self) -> tuple["Node", ...]:
+        """The direct parts, in the order they are written."""
+        return ()
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Literal(Node):
@@ -38,6 +42,9 @@ class Select(Node):
     optional: bool = False
     test: bool = False
 
+    def children(self) -> tuple[Node, ...]:
+        return (self.operand,)
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Index(Node):
@@ -46,6 +53,9 @@ class Index(Node):
     operand: Node
     index: Node
     optional: bool = False
+
+    def children(self) -> tuple[Node, ...]:
+        return self.operand, self.index
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -56,6 +66,9 @@ class Call(Node):
     args: tuple[Node, ...]
     target: Node | None = None
 
+    def children(self) -> tuple[Node, ...]:
+        return self.args if self.target is None else (self.target, *self.args)
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Logical(Node):
@@ -63,6 +76,9 @@ class Logical(Node):
 
     operands: tuple[Node, ...]
     all: bool
+
+    def children(self) -> tuple[Node, ...]:
+        return self.operands
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -72,6 +88,9 @@ class Conditional(Node):
     test: Node
     yes: Node
     no: Node
+
+    def children(self) -> tuple[Node, ...]:
+        return self.test, self.yes, self.no
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -97,12 +116,18 @@ class ListOf(Node):
 
     items: tuple[Item, ...]
 
+    def children(self) -> tuple[Node, ...]:
+        return tuple(item.value for item in self.items)
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MapOf(Node):
     """`{a: b, ?c: d}`."""
 
     entries: tuple[Entry, ...]
+
+    def children(self) -> tuple[Node, ...]:
+        return tuple(part for entry in self.entries for part in (entry.key, entry.value))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -116,6 +141,9 @@ class Quantifier(Node):
     range: Node
     variables: tuple[str, ...]
     body: Node
+
+    def children(self) -> tuple[Node, ...]:
+        return self.range, self.body
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -132,6 +160,10 @@ class Transform(Node):
     condition: Node | None
     step: Node
 
+    def children(self) -> tuple[Node, ...]:
+        condition = () if self.condition is None else (self.condition,)
+        return self.range, *condition, self.step
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Bind(Node):
@@ -140,6 +172,9 @@ class Bind(Node):
     name: str
     value: Node
     body: Node
+
+    def children(self) -> tuple[Node, ...]:
+        return self.value, self.body
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -151,31 +186,5 @@ class OptionalMap(Node):
     body: Node
     flat: bool
 
-
-def children(node: Node) -> tuple[Node, ...]:
-    """The direct parts of a node, in the order they are written."""
-    match node:
-        case Select(operand=operand):
-            return (operand,)
-        case Index(operand=operand, index=index):
-            return operand, index
-        case Call(target=target, args=args):
-            return args if target is None else (target, *args)
-        case Logical(operands=operands):
-            return operands
-        case Conditional(test=test, yes=yes, no=no):
-            return test, yes, no
-        case ListOf(items=items):
-            return tuple(item.value for item in items)
-        case MapOf(entries=entries):
-            return tuple(part for entry in entries for part in (entry.key, entry.value))
-        case Quantifier(range=over, body=body):
-            return over, body
-        case Transform(range=over, condition=condition, step=step):
-            return (over, step) if condition is None else (over, condition, step)
-        case Bind(value=value, body=body):
-            return value, body
-        case OptionalMap(target=target, body=body):
-            return target, body
-        case _:
-            return ()
+    def children(self) -> tuple[Node, ...]:
+        return self.target, self.body

@@ -13,7 +13,6 @@ from dragoon.cel.syntax import (
     Logical,
     Node,
     Select,
-    children,
 )
 from dragoon.cel.values import from_key, show
 
@@ -74,7 +73,7 @@ def findings(
 
 def _origin(node: Node, record: Record, failure: EvaluationError) -> Node:
     """The innermost node that ended with this very failure."""
-    for child in children(node):
+    for child in node.children():
         outcome = record.get(child)
         if outcome is not None and outcome.failure is failure:
             return _origin(child, record, failure)
@@ -105,7 +104,7 @@ def _deciders(node: Node, record: Record) -> Iterator[Node]:
 def _finding(text: str, node: Node, record: Record, failure: str | None) -> Finding:
     values = {
         text[read.start : read.end]: _short(record[read].value)
-        for child in children(node)
+        for child in node.children()
         for read in _reads(child)
         if read in record and record[read].failure is None
     }
@@ -117,7 +116,7 @@ def _reads(node: Node) -> Iterator[Node]:
     if isinstance(node, Select | Index | Ident):
         yield node
         return
-    for child in children(node):
+    for child in node.children():
         yield from _reads(child)
 
 

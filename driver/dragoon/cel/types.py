@@ -39,17 +39,17 @@ _OBJECTS: Final = frozenset((QUANTITY, SEMVER, DEVICE))
 
 
 def list_of(element: Type) -> Type:
-    """list(element)"""
+    """The type of lists of these elements."""
     return Type("list", (element,))
 
 
 def map_of(key: Type, value: Type) -> Type:
-    """map(key, value)"""
+    """The type of maps with these keys and values."""
     return Type("map", (key, value))
 
 
 def optional_of(value: Type) -> Type:
-    """optional_type(value)"""
+    """The type of optional values."""
     return Type("optional_type", (value,))
 
 
@@ -73,15 +73,6 @@ def unwrapped(type_: Type) -> tuple[Type, bool]:
     if type_.kind == "optional_type":
         return type_.params[0], True
     return type_, False
-
-
-FIELDS: Final[dict[str, Type]] = {
-    "driver": STRING,
-    "attributes": map_of(STRING, map_of(STRING, DYN)),
-    "capacity": map_of(STRING, map_of(STRING, QUANTITY)),
-    "allowMultipleAllocations": BOOL,
-}
-"""Fields of `device` in kube-scheduler 1.37 (dra-api.md B.1), where attributes may be lists."""
 
 
 class Unifier:

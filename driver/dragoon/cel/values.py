@@ -8,8 +8,7 @@ Source of the rules: cel-go 0.29 `common/types`.
 """
 
 import enum
-import math
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -22,8 +21,21 @@ INT_MAX: Final = 2**63 - 1
 UINT_MAX: Final = 2**64 - 1
 
 
+_INT_RANGE: Final = float(INT_MIN), float(INT_MAX)
+_UINT_RANGE: Final = 0.0, float(UINT_MAX)
+
+
 class UInt(int):
     """An unsigned integer; arithmetic with int does not mix, comparison does."""
+
+    __slots__ = ()
+
+
+class Computed(Quantity):
+    """The result of `add` or `sub`: on the right of `==` it equals no quantity but fails.
+
+    A peculiarity of k8s.io/apiserver 0.37 (`cel/library/quantity.go` returns another Go type).
+    """
 
     __slots__ = ()
 
@@ -63,6 +75,8 @@ _NOTHING: Final[dict[str, Any]] = {}
 
 NUMBERS: Final = frozenset((int, UInt, float))
 _PLAIN: Final = frozenset((bool, int, UInt, float, str, bytes, type(None)))
+_COMPARABLE: Final[dict[type, type]] = {Quantity: Quantity, Computed: Quantity, Version: Version}
+"""Kubernetes' types, and what each can be compared with."""
 _TYPE_NAMES: Final[dict[type, str]] = {
     bool: "bool",
     int: "int",
@@ -75,6 +89,7 @@ _TYPE_NAMES: Final[dict[type, str]] = {
     dict: "map",
     DomainMap: "map",
     Quantity: "kubernetes.Quantity",
+    Computed: "kubernetes.Quantity",
     Version: "kubernetes.Semver",
     OptionalValue: "optional_type",
 }
@@ -102,8 +117,8 @@ def equal(left: Any, right: Any) -> bool:
         if kind is other:
             return bool(left == right)
         return kind in NUMBERS and other in NUMBERS and compare_numbers(left, right) == 0
-    if kind is Quantity or kind is Version:
-        if kind is not other:
+    if kind in _COMPARABLE:
+        if _COMPARABLE[kind] is not other:
             raise no_such_overload("_==_", left, right)
         return bool(left == right)
     if kind is tuple:
@@ -144,15 +159,12 @@ def compare_numbers(left: Any, right: Any) -> int | None:
     """-1, 0 or 1; None with a NaN. A double meets an integer as cel-go does, as doubles."""
     if (type(left) is float) != (type(right) is float):
         number = left if type(left) is float else right
-        if math.isnan(number):
-            return None
-        highest = UINT_MAX if UInt in {type(left), type(right)} else INT_MAX
-        lowest = 0 if highest == UINT_MAX else INT_MIN
+        lowest, highest = _UINT_RANGE if UInt in {type(left), type(right)} else _INT_RANGE
         if lowest <= number <= highest:
             left, right = float(left), float(right)
     if left != left or right != right:  # noqa: PLR0124 - NaN
         return None
-    return (left > right) - (left < right)
+    return int(left > right) - int(left < right)
 
 
 def map_key(value: Any) -> Hashable:
@@ -171,26 +183,27 @@ def from_key(key: Any) -> Any:
 
 def show(value: Any) -> str:
     """A value as a person reads it, in CEL's notation where there is one."""
-    match value:
-        case bool():
-            return "true" if value else "false"
-        case None:
-            return "null"
-        case UInt():
-            return f"{int(value)}u"
-        case str():
-            return '"' + value.replace("\\", "\\\\").replace('"', '\\"') + '"'
-        case bytes():
-            return f"b{value.decode('latin-1')!r}"
-        case tuple():
-            return "[" + ", ".join(map(show, value)) + "]"
-        case OptionalValue(present=False):
-            return "optional.none()"
-        case OptionalValue(value=inner):
-            return f"optional.of({show(inner)})"
-        case dict():
-            return (
-                "{" + ", ".join(f"{show(from_key(k))}: {show(v)}" for k, v in value.items()) + "}"
-            )
-        case _:
-            return str(value)
+    return _SHOWN.get(type(value), str)(value)
+
+
+def _show_string(value: str) -> str:
+    return '"' + value.replace("\\", "\\\\").replace('"', '\\"') + '"'
+
+
+def _show_map(value: dict[Any, Any]) -> str:
+    return "{" + ", ".join(f"{show(from_key(key))}: {show(of)}" for key, of in value.items()) + "}"
+
+
+_SHOWN: Final[dict[type, Callable[[Any], str]]] = {
+    bool: lambda value: "true" if value else "false",
+    type(None): lambda _: "null",
+    UInt: lambda value: f"{int(value)}u",
+    str: _show_string,
+    bytes: lambda value: f"b{_show_string(value.decode('latin-1'))}",
+    tuple: lambda value: f"[{', '.join(map(show, value))}]",
+    dict: _show_map,
+    DomainMap: _show_map,
+    OptionalValue: lambda value: (
+        f"optional.of({show(value.value)})" if value.present else "optional.none()"
+    ),
+}

@@ -18,18 +18,22 @@ FUNCTIONS: Final[Library] = merged(
 )
 
 UNSUPPORTED: Final = frozenset(
-    # time
-    "timestamp duration getFullYear getMonth getDayOfYear getDayOfMonth getDate getDayOfWeek "
-    "getHours getMinutes getSeconds getMilliseconds "
-    # types as values
-    "type "
-    # strings and formats
-    "format format.named validate strings.quote "
-    # addresses
-    "ip isIP ip.isCanonical cidr isCIDR family isUnspecified isLoopback isLinkLocalMulticast "
-    "isLinkLocalUnicast isGlobalUnicast containsIP containsCIDR masked prefixLength "
-    "url isURL getScheme getHost getHostname getPort getEscapedPath getQuery "
-    # authorization
-    "fieldSelector labelSelector group serviceAccount resource subresource namespace name check "
-    "allowed reason errored error path".split()
+    (
+        # time
+        *("timestamp", "duration", "getFullYear", "getMonth", "getDayOfYear", "getDayOfMonth"),
+        *("getDate", "getDayOfWeek", "getHours", "getMinutes", "getSeconds", "getMilliseconds"),
+        # types as values
+        "type",
+        # strings and formats
+        *("format", "format.named", "validate", "strings.quote"),
+        # addresses
+        *("ip", "isIP", "ip.isCanonical", "cidr", "isCIDR", "family", "isUnspecified"),
+        *("isLoopback", "isLinkLocalMulticast", "isLinkLocalUnicast", "isGlobalUnicast"),
+        *("containsIP", "containsCIDR", "masked", "prefixLength"),
+        *("url", "isURL", "getScheme", "getHost", "getHostname", "getPort", "getEscapedPath"),
+        "getQuery",
+        # authorization
+        *("fieldSelector", "labelSelector", "group", "serviceAccount", "resource", "subresource"),
+        *("namespace", "name", "check", "allowed", "reason", "errored", "error", "path"),
+    )
 )

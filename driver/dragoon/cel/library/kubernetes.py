@@ -9,6 +9,7 @@ from typing import Any, Final
 from dragoon.cel.errors import ExpressionFailedError
 from dragoon.cel.functions import Library, Overload, function, method
 from dragoon.cel.types import BOOL, DOUBLE, INT, QUANTITY, SEMVER, STRING, Type
+from dragoon.cel.values import Computed
 from dragoon.errors import InvalidInputError
 from dragoon.quantity import Format, Quantity
 from dragoon.quantity import parse as parse_quantity
@@ -52,8 +53,17 @@ def _as_integer(quantity: Quantity) -> int:
     return value
 
 
-def _from_int(value: int) -> Quantity:
-    return Quantity(value, format=Format.EXPONENT)
+def _add(left: Quantity, right: Quantity) -> Computed:
+    total = left + right
+    return Computed(total.unscaled, total.scale, total.format, total.wide)
+
+
+def _sub(left: Quantity, right: Quantity) -> Computed:
+    return _add(left, -right)
+
+
+def _with_int(run: Callable[[Quantity, Quantity], Computed]) -> Callable[[Quantity, int], Computed]:
+    return lambda quantity, number: run(quantity, Quantity(number, format=Format.EXPONENT))
 
 
 def _part(name: str) -> Callable[[Version], int]:
@@ -89,12 +99,12 @@ FUNCTIONS: Final[Library] = {
         method(lambda quantity: quantity.as_approximate_float(), QUANTITY, result=DOUBLE),
     ),
     "add": (
-        method(_translated(lambda a, b: a + b), QUANTITY, QUANTITY, result=QUANTITY),
-        method(_translated(lambda a, b: a + _from_int(b)), QUANTITY, INT, result=QUANTITY),
+        method(_translated(_add), QUANTITY, QUANTITY, result=QUANTITY),
+        method(_translated(_with_int(_add)), QUANTITY, INT, result=QUANTITY),
     ),
     "sub": (
-        method(_translated(lambda a, b: a - b), QUANTITY, QUANTITY, result=QUANTITY),
-        method(_translated(lambda a, b: a - _from_int(b)), QUANTITY, INT, result=QUANTITY),
+        method(_translated(_sub), QUANTITY, QUANTITY, result=QUANTITY),
+        method(_translated(_with_int(_sub)), QUANTITY, INT, result=QUANTITY),
     ),
     "semver": (
         function(_translated(parse_version), STRING, result=SEMVER),

@@ -5,6 +5,7 @@ Source: cel-go 0.29 `ext/lists.go`, `ext/sets.go`; k8s.io/apiserver 0.37 `cel/li
 
 from collections.abc import Callable
 from functools import cmp_to_key, reduce
+from itertools import pairwise
 from typing import Any, Final
 
 from dragoon.cel.errors import ExpressionFailedError
@@ -33,8 +34,7 @@ from dragoon.cel.values import (
 
 _T: Final = parameter("T")
 _LIST: Final = list_of(_T)
-_SUMMABLE: Final = (INT, UINT, DOUBLE)
-_COMPARABLE: Final = (*_SUMMABLE, BOOL, STRING, BYTES)
+_COMPARABLE: Final = (INT, UINT, DOUBLE, BOOL, STRING, BYTES)
 _LARGEST: Final = 1_000_000
 """Elements a result may have: more would pass the cost limit anyway."""
 _ORDERED_CLASSES: Final = frozenset((bool, str, bytes))
@@ -51,11 +51,11 @@ def _order(left: Any, right: Any) -> int:
         return outcome
     if type(left) is not type(right) or type(left) not in _ORDERED_CLASSES:
         raise no_such_overload("compare", left, right)
-    return (left > right) - (left < right)
+    return int(left > right) - int(left < right)
 
 
 def _is_sorted(items: _List) -> bool:
-    return all(_order(left, right) <= 0 for left, right in zip(items, items[1:], strict=False))
+    return all(_order(left, right) <= 0 for left, right in pairwise(items))
 
 
 def _plus(left: Any, right: Any) -> Any:
@@ -66,8 +66,17 @@ def _plus(left: Any, right: Any) -> Any:
     return left + right if type(left) is float else int_result(left + right)
 
 
-def _sum(items: _List) -> Any:
-    return reduce(_plus, items) if items else 0
+def _sum(zero: Any) -> Callable[[_List], Any]:
+    """The sum of a list, of which zero is that of an empty one."""
+
+    def total(items: _List) -> Any:
+        if not items:
+            return zero
+        if type(items[0]) not in NUMBERS:
+            raise no_such_overload("sum", items)
+        return reduce(_plus, items)
+
+    return total
 
 
 def _best(name: str, sign: int) -> Callable[[_List], Any]:
@@ -174,7 +183,10 @@ def _for_each(
 
 FUNCTIONS: Final[Library] = {
     "isSorted": _for_each(_COMPARABLE, _is_sorted, lambda _: BOOL),
-    "sum": _for_each(_SUMMABLE, _sum, lambda type_: type_),
+    "sum": tuple(
+        method(_sum(zero), list_of(type_), result=type_, effort=Effort.SCAN)
+        for type_, zero in ((INT, 0), (UINT, UInt(0)), (DOUBLE, 0.0))
+    ),
     "max": _for_each(_COMPARABLE, _best("max", 1), lambda type_: type_),
     "min": _for_each(_COMPARABLE, _best("min", -1), lambda type_: type_),
     "indexOf": (method(_index_of, _LIST, _T, result=INT, effort=Effort.SCAN),),

@@ -5,6 +5,7 @@ Source: cel-go 0.29 `common/stdlib`; regex functions: k8s.io/apiserver 0.37 `cel
 
 import math
 import re
+from decimal import Decimal
 from functools import lru_cache
 from typing import Any, Final
 
@@ -32,15 +33,22 @@ _LIST: Final = list_of(_A)
 _MAP: Final = map_of(_A, parameter("B"))
 _INTEGER: Final = re.compile(r"[+-]?[0-9]+", re.ASCII)
 _UNSIGNED: Final = re.compile(r"[0-9]+", re.ASCII)
+_DIGITS: Final = "[0-9](?:_?[0-9])*"
 _FLOAT: Final = re.compile(
-    r"[+-]?(?:[0-9]+\.?[0-9]*(?:e[+-]?[0-9]+)?|\.[0-9]+(?:e[+-]?[0-9]+)?|inf|infinity|nan)",
+    rf"[+-]?(?:{_DIGITS}\.?(?:{_DIGITS})?(?:e[+-]?{_DIGITS})?|\.{_DIGITS}(?:e[+-]?{_DIGITS})?"
+    "|inf|infinity|nan)",
     re.ASCII | re.IGNORECASE,
+)
+_HEXADECIMAL: Final = re.compile(
+    r"[+-]?0x(?:[0-9a-f]+\.?[0-9a-f]*|\.[0-9a-f]+)p[+-]?[0-9]{1,4}", re.ASCII | re.IGNORECASE
 )
 _LONGEST_INTEGER: Final = 40
 _TRUE: Final = frozenset(("1", "t", "T", "TRUE", "true", "True"))
 _FALSE: Final = frozenset(("0", "f", "F", "FALSE", "false", "False"))
 _QUIET: Final = re2.Options()
 _QUIET.log_errors = False
+_EXPONENT_FROM: Final = 6
+"""The power of ten from which Go writes an exponent when it writes the shortest text."""
 _KEPT_PATTERNS: Final = 256
 _KEPT_MATCHES: Final = 8192
 _SHORT: Final = 128
@@ -107,6 +115,8 @@ def _string_to_uint(text: str) -> UInt:
 
 
 def _string_to_double(text: str) -> float:
+    if _HEXADECIMAL.fullmatch(text):
+        return float.fromhex(text)
     if not _FLOAT.fullmatch(text):
         raise _no_conversion(text, "double")
     value = float(text)
@@ -136,34 +146,18 @@ def _bytes_to_string(value: bytes) -> str:
 
 
 def _double_to_string(value: float) -> str:
-    """The shortest text that reads back, with Go's %g exponents."""
-    if math.isinf(value):
-        return "+Inf" if value > 0 else "-Inf"
-    if math.isnan(value):
-        return "NaN"
-    shortest = repr(value)
-    digits, _, exponent = shortest.partition("e")
-    whole, _, fraction = digits.removeprefix("-").partition(".")
-    fraction = fraction.rstrip("0")
-    power = int(exponent or 0)
-    significant = (whole + fraction).lstrip("0")
-    if not significant:
-        return "-0" if math.copysign(1.0, value) < 0 else "0"
-    point = len(whole) + power if whole != "0" else power - _leading_zeros(fraction)
-    sign = "-" if value < 0 else ""
-    significant = significant.rstrip("0")
-    if not -4 <= point - 1 < 21:
-        rest = f".{significant[1:]}" if len(significant) > 1 else ""
-        return f"{sign}{significant[0]}{rest}e{point - 1:+03d}"
-    if point <= 0:
-        return f"{sign}0.{'0' * -point}{significant}"
-    if len(significant) <= point:
-        return f"{sign}{significant}{'0' * (point - len(significant))}"
-    return f"{sign}{significant[:point]}.{significant[point:]}"
-
-
-def _leading_zeros(text: str) -> int:
-    return len(text) - len(text.lstrip("0"))
+    """The shortest text that reads back, as Go's %g writes it."""
+    if not math.isfinite(value):
+        return "NaN" if math.isnan(value) else "+Inf" if value > 0 else "-Inf"
+    sign, digits, exponent = Decimal(repr(value)).as_tuple()
+    text = "".join(map(str, digits)).rstrip("0") or "0"
+    power = len(digits) + int(exponent) - 1 if value else 0
+    if -5 < power < _EXPONENT_FROM:
+        plain = f"{Decimal(text).scaleb(power - len(text) + 1):f}"
+    else:
+        fraction = f".{text[1:]}" if len(text) > 1 else ""
+        plain = f"{text[0]}{fraction}e{power:+03d}"
+    return f"-{plain}" if sign else plain
 
 
 def _no_conversion(text: str, wanted: str) -> ExpressionFailedError:
