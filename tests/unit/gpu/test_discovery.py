@@ -349,22 +349,36 @@ def test_several_threads_may_look_at_once(simulate: Simulate) -> None:
 
 
 def test_a_close_beside_a_call_that_hangs_gives_up(simulate: Simulate) -> None:
-    machine = simulate("t4")
-    machine.look()
-    machine.hardware.fail(Fault("nvmlDeviceGetName", Effect.HANG))
-    found: list[object] = []
-    thread = threading.Thread(target=lambda: found.append(machine.look()))
+    stuck = _Stuck()
+    thread = threading.Thread(target=NvmlGpus(stand_in=stuck).close)
+    looking = threading.Thread(target=_look_in_vain, args=(NvmlGpus(stand_in=stuck),))
+    looking.start()
+    assert stuck.entered.wait(60)
+    Library().close(patience=0.01)
     thread.start()
-    entered = threading.Event()
-    library = Library()
-    closer = threading.Thread(target=lambda: (library.close(patience=0.05), entered.set()))
-    closer.start()
-    closer.join()
-    assert entered.is_set()
-    assert found == []
-    machine.hardware.lift("nvmlDeviceGetName")
+    stuck.release.set()
     thread.join()
-    assert found == [machine.look()]
+    looking.join()
+    assert len(simulate("t4").look().gpus) == 1
+
+
+def _look_in_vain(gpus: NvmlGpus) -> None:
+    with pytest.raises(HardwareError):
+        gpus.inventory()
+
+
+class _Stuck:
+    """A library whose initialisation does not come back before it is released, and then fails."""
+
+    def __init__(self) -> None:
+        self.entered = threading.Event()
+        self.release = threading.Event()
+        self.nvmlErrorString = lambda _code: b"stuck"
+
+    def nvmlInitWithFlags(self, _flags: int) -> int:  # noqa: N802 - a C symbol
+        self.entered.set()
+        assert self.release.wait(60)
+        return 999
 
 
 class _Broken:
