@@ -5,7 +5,7 @@ reads it, and docs/attributes.md is made from it. Names without a domain stand u
 own name in CEL. An attribute that the API would refuse is left out and told, nothing else.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
@@ -64,21 +64,21 @@ class Described:
 
 def describe(facts: Facts) -> Described:
     """The attributes and the capacity of a whole GPU."""
-    attributes: dict[str, Raw] = {}
-    left_out: list[Finding] = []
-    for attribute in ATTRIBUTES:
-        value = attribute.read(facts)
-        if value is None:
-            continue
-        raw: Raw = {attribute.kind: value}
-        findings = tuple(device_validation.check_attribute(attribute.name, raw, attribute.name))
-        if findings:
-            left_out.extend(findings)
-        else:
-            attributes[attribute.name] = raw
-    size = facts.gpu.memory_bytes
-    capacity = {MEMORY: {"value": str(Quantity(size, format=Format.BINARY))}} if size else {}
-    return Described(attributes, capacity, tuple(left_out))
+    said = {attribute.name: (attribute.kind, attribute.read(facts)) for attribute in ATTRIBUTES}
+    attributes, left_out = valid({name: {k: v} for name, (k, v) in said.items() if v is not None})
+    size = facts.gpu.memory_bytes or 0
+    capacity = {MEMORY: {"value": str(Quantity(size, format=Format.BINARY))}} if size > 0 else {}
+    return Described(attributes, capacity, left_out)
+
+
+def valid(attributes: Mapping[str, Raw]) -> tuple[dict[str, Raw], tuple[Finding, ...]]:
+    """The attributes that the API would take, and what is wrong with the others."""
+    findings = {
+        name: tuple(device_validation.check_attribute(name, value, name))
+        for name, value in attributes.items()
+    }
+    kept = {name: value for name, value in attributes.items() if not findings[name]}
+    return kept, tuple(finding for found in findings.values() for finding in found)
 
 
 def _version(pair: tuple[int, int] | None) -> str | None:

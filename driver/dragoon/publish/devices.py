@@ -205,7 +205,8 @@ def _lost(lost: LostGpu, address: PciAddress, known: Object | None, *, simulated
         bare[attributes.UUID] = {"string": lost.uuid}
     if simulated:
         bare[attributes.SIMULATED] = {"bool": True}
-    return Device(name, bare, {}, (taint,))
+    kept, _ = attributes.valid(bare)
+    return Device(name, kept, {}, (taint,))
 
 
 def _still_holds(known: Object, lost: LostGpu, *, simulated: bool) -> bool:

@@ -73,6 +73,11 @@ def test_a_lost_card_never_seen_working_is_of_a_type_that_no_class_selects() -> 
     assert card.taints == (LOST,)
 
 
+def test_a_lost_card_whose_uuid_is_not_valid_is_published_without_it() -> None:
+    card = devices(inventory(gpu(0), lost=(lost(1, uuid="x" * 65),)))["gpu-0000-11-00-0"]
+    assert set(card.attributes) == {"type", names.PCI_BUS_ID}
+
+
 @pytest.mark.parametrize(
     "said",
     [
