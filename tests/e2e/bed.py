@@ -3,10 +3,13 @@
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
+import urllib.request
 from collections.abc import Callable
+from http import HTTPStatus
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -42,6 +45,7 @@ class Plugin:
         self.state_folder = Path(node.kubelet_root, "plugins", DRIVER)
         self.log = folder / f"plugin-{node.name}.log"
         self._process: subprocess.Popen[bytes] | None = None
+        self._endpoint = f"127.0.0.1:{_free_port()}"
         kubeconfig = cluster.account_kubeconfig(
             ACCOUNT, folder / f"{node.name}.kubeconfig", namespace=SYSTEM, node=node.name
         )
@@ -53,7 +57,7 @@ class Plugin:
             *("--cdi-root", node.cdi_folder),
             *("--simulate", machine),
             *("--simulate-state", str(folder / f"{node.name}.gpus.json")),
-            *("--listen", "127.0.0.1:0"),
+            *("--listen", self._endpoint),
         ]
 
     @property
@@ -66,6 +70,18 @@ class Plugin:
             self._process = subprocess.Popen(
                 self._command, stdout=log, stderr=log, stdin=subprocess.DEVNULL, env=os.environ
             )
+
+    def start_and_wait(self) -> None:
+        """Starts, and returns when the kubelet has registered this process."""
+        self.start()
+        until(f"the plugin of {self.node.name} is ready", self._is_ready)
+
+    def _is_ready(self) -> bool:
+        try:
+            with urllib.request.urlopen(f"http://{self._endpoint}/readyz") as answer:
+                return bool(answer.status == HTTPStatus.OK)
+        except OSError:
+            return False
 
     def kill(self) -> None:
         """SIGKILL, as a crash would be."""
@@ -169,6 +185,13 @@ class Bed:
         assert found is not None
         results = found["status"]["allocation"]["devices"]["results"]
         return [result["device"] for result in results]
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
 
 
 def is_running(pod: Object) -> bool:

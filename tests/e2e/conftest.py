@@ -3,7 +3,6 @@
 import subprocess
 import uuid
 from collections.abc import Generator, Iterator
-from functools import partial
 from pathlib import Path
 
 import pytest
@@ -48,9 +47,7 @@ def bed(
     request.config.stash[_FIGURES] = bed.figures
     try:
         for plugin in plugins.values():
-            plugin.start()
-        for name in plugins:
-            until(f"slices of {name} are published", partial(bed.slices, name))
+            plugin.start_and_wait()
         yield bed
     finally:
         for plugin in plugins.values():

@@ -71,6 +71,7 @@ def pod(
             "containers": list(containers),
             "resourceClaims": refs,
             "terminationGracePeriodSeconds": 5,
+            "dnsPolicy": "Default",  # there is no cluster DNS
             **spec,
         },
     }

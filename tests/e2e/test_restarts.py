@@ -33,7 +33,7 @@ def test_a_killed_plugin_disturbs_no_container_and_the_next_pod_is_fine(
     journal, files = plugin.journal(), [path.read_bytes() for path in plugin.cdi_files()]
 
     plugin.kill()
-    plugin.start()
+    plugin.start_and_wait()
     second = _one_gpu_pod(bed, namespace, "second", nodeSelector={"kubernetes.io/hostname": node})
 
     assert second["spec"]["nodeName"] == node
