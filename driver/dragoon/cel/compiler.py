@@ -248,7 +248,8 @@ class Compiler:
             left, right = args
             return calls.otherwise(left, right, value=callee.name == "orValue")
         run = calls.call(callee.name, callee.overloads, args, in_loop=self._loops > 0)
-        if callee.name in _FOLDED and self._constants.issuperset(callee.args):
+        constant = self._observer is None and self._constants.issuperset(callee.args)
+        if constant and callee.name in _FOLDED:
             return self._folded(node, callee.name, run)
         return run
 

@@ -19,8 +19,8 @@ FIRST_SLOT: Final = 3
 
 STEP_LIMIT: Final = 1_000_000
 """Steps of one evaluation: the API's cost limit (CELSelectorExpressionMaxCost)."""
-_SIZE_PER_STEP: Final = 10
-"""Characters or elements that count as one step, as in cel-go."""
+_CHARACTERS_PER_STEP: Final = 10
+"""Characters that count as one step; an element of a list or map is one each, as in cel-go."""
 
 
 def charge(frame: Frame, steps: int) -> None:
@@ -32,5 +32,10 @@ def charge(frame: Frame, steps: int) -> None:
 
 def charge_sizes(frame: Frame, *values: Any) -> None:
     """Takes steps for the sizes of strings, lists and maps."""
-    size = sum(len(value) for value in values if isinstance(value, str | bytes | tuple | dict))
-    charge(frame, 1 + size // _SIZE_PER_STEP)
+    steps = 1
+    for value in values:
+        if isinstance(value, str | bytes):
+            steps += len(value) // _CHARACTERS_PER_STEP
+        elif isinstance(value, tuple | dict):
+            steps += len(value)
+    charge(frame, steps)
