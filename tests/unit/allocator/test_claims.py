@@ -1,0 +1,71 @@
+"""Wrong and unsupported claims are refused, naming claim and field (case C40)."""
+
+from typing import Any
+
+import pytest
+
+from dragoon.allocator import allocate
+from dragoon.errors import InvalidInputError, UnsupportedError
+from tests.unit.allocator.objects import GPU_CLASS, claim, node, request
+
+
+def allocated(wish: dict[str, Any]) -> object:
+    return allocate([wish], classes=[GPU_CLASS], slices=[], allocated_claims=[], node=node())
+
+
+@pytest.mark.parametrize(
+    ("wish", "field"),
+    [
+        (claim({"name": "g", "firstAvailable": [{"name": "s"}]}), "firstAvailable"),
+        (claim(request(allocationMode="All")), "allocationMode All"),
+        (claim(request(allocationMode="Some")), "allocationMode Some"),
+        (claim(request(adminAccess=True)), "adminAccess"),
+        (claim(request(capacity={"requests": {"memory": "1Gi"}})), "capacity"),
+        (claim(request(derivedAttributes=[{"name": "x"}])), "derivedAttributes"),
+        (claim(request(), same=[{"distinctAttribute": "a/b"}]), "distinctAttribute"),
+        (claim(request(), same=[{}]), "constraints"),
+        (claim(request(selectors=[{"jq": "."}])), "selectors.0."),
+    ],
+)
+def test_what_dragoon_does_not_do_is_refused_by_field(wish: dict[str, Any], field: str) -> None:
+    with pytest.raises(UnsupportedError, match=f"ResourceClaim c: .*{field}"):
+        allocated(wish)
+
+
+@pytest.mark.parametrize(
+    ("wish", "message"),
+    [
+        # The shape of v1beta1: the fields stand beside the name.
+        (
+            claim({"name": "g", "deviceClassName": "x"}),
+            "request g: neither exactly nor firstAvailable",
+        ),
+        (claim({"exactly": {}}), "requests.. name is missing|name is missing"),
+        (
+            claim({"name": "g", "exactly": {"count": 1}}),
+            "request g: exactly: deviceClassName is missing",
+        ),
+        (claim(request(count=0)), "count: found 0, allowed is a number from 1"),
+        ({"metadata": {"name": "c"}}, "ResourceClaim c: spec is missing"),
+        ({"spec": {}}, "ResourceClaim: metadata is missing"),
+    ],
+)
+def test_c40_wrong_shape_is_named(wish: dict[str, Any], message: str) -> None:
+    with pytest.raises(InvalidInputError, match=message):
+        allocated(wish)
+
+
+def test_defaults_of_the_api_server_are_filled_in() -> None:
+    wish = claim({"name": "g", "exactly": {"deviceClassName": "gpu.dragoon.dev"}})
+    outcome = allocated(wish)
+    assert "needs 1 device, there are 0" in str(getattr(outcome, "message", outcome))
+
+
+def test_what_is_passed_in_is_not_changed() -> None:
+    wish = claim(
+        request(tolerations=[{"operator": "Exists"}]),
+        config=[{"opaque": {"driver": "d", "parameters": {}}}],
+    )
+    before = repr(wish)
+    allocated(wish)
+    assert repr(wish) == before
