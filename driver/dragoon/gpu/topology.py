@@ -11,7 +11,7 @@ from dragoon.gpu.model import Gpu, LinkRemote, NvLink, PciAddress
 
 _ABOVE_A_SWITCH = 2  # bridges: root complex and root port
 _FROM_SWITCH_TO_CARD = 1  # bridges: the switch's own port
-_MOST_STEPS = 20_000  # of the search for one domain; then the largest set found so far is taken
+_MOST_STEPS = 4_000  # of the search for one domain; then the largest set found so far is taken
 
 
 def nvlink_domains(gpus: Sequence[Gpu]) -> tuple[tuple[PciAddress, ...], ...]:

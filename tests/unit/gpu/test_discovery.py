@@ -266,6 +266,14 @@ def test_a_dropped_link_is_down_at_both_ends_and_comes_up_again(simulate: Simula
     assert all(link.active for link in machine.gpu(1).links)
 
 
+def test_a_link_that_is_down_may_fail_to_tell_its_end(simulate: Simulate) -> None:
+    machine = simulate("rtx3090-2way-bridge")
+    machine.hardware.drop_link(0, 0)
+    machine.hardware.fail(Fault("nvmlDeviceGetNvLinkRemoteDeviceType"))
+    (problem,) = machine.gpu(0).problems
+    assert "(3 times)" in problem  # the three links that are up
+
+
 def test_mig_mode_takes_links_down_and_the_domain_stays(simulate: Simulate) -> None:
     machine = simulate("dgx-h100")
     before = nvlink_domains(machine.look().gpus)

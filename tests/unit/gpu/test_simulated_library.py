@@ -160,6 +160,20 @@ def test_an_xid_reaches_those_who_registered_and_only_once(hardware: Hardware, c
     assert code_of(lambda: pynvml.nvmlEventSetFree(events)) == 2
 
 
+def test_each_card_delivers_from_its_own_registration_on(hardware: Hardware, card: Any) -> None:
+    events = pynvml.nvmlEventSetCreate()
+    pynvml.nvmlDeviceRegisterEvents(card, XID, events)
+    hardware.raise_xid(1, 43)
+    pynvml.nvmlDeviceRegisterEvents(pynvml.nvmlDeviceGetHandleByIndex(1), XID, events)
+    hardware.raise_xid(1, 44)
+    assert pynvml.nvmlEventSetWait_v2(events, 10_000).eventData == 44
+
+
+def test_a_card_that_hangs_does_not_hold_up_the_others(hardware: Hardware, card: Any) -> None:
+    hardware.fail(Fault("nvmlDeviceGetName", Effect.HANG, slot=3))
+    assert pynvml.nvmlDeviceGetName(card) == "NVIDIA H100 80GB HBM3"
+
+
 def test_a_wait_ends_when_the_event_is_raised(hardware: Hardware, card: Any) -> None:
     events = pynvml.nvmlEventSetCreate()
     pynvml.nvmlDeviceRegisterEvents(card, XID, events)

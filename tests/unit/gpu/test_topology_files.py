@@ -104,12 +104,13 @@ def test_what_is_no_mapping_is_refused(raw: str) -> None:
         machine_from(raw, "my.yaml")
 
 
-def test_an_unknown_name_lists_the_machines() -> None:
+@pytest.mark.parametrize("name", ["dgx-h101", "", "/", "x" * 5000, "a\0b", "../machines/t4"])
+def test_an_unknown_name_lists_the_machines(name: str) -> None:
     with pytest.raises(InvalidInputError) as caught:
-        find_machine("dgx-h101")
-    assert "dgx-h101" in caught.value.message
-    for name in shipped():
-        assert name in caught.value.message
+        find_machine(name)
+    assert repr(name) in caught.value.message
+    for allowed in shipped():
+        assert allowed in caught.value.message
 
 
 def test_a_path_to_a_file_is_a_machine(tmp_path: Path) -> None:

@@ -70,13 +70,13 @@ def _states(handle: object, asking: Asking) -> dict[int, bool]:
 
 
 def _read(handle: object, asking: Asking, index: int, *, active: bool, speed: int | None) -> NvLink:
-    kind = asking.ask(
+    # What is at the end of a link that is down may fail in any way: no problem of the card.
+    ends = asking if active else Asking()
+    kind = ends.ask(
         "NVLink remote type", partial(pynvml.nvmlDeviceGetNvLinkRemoteDeviceType, handle, index)
     )
-    peer = asking.ask("NVLink remote address", partial(_peer, handle, index))
-    version = asking.ask(
-        "NVLink version", partial(pynvml.nvmlDeviceGetNvLinkVersion, handle, index)
-    )
+    peer = ends.ask("NVLink remote address", partial(_peer, handle, index))
+    version = ends.ask("NVLink version", partial(pynvml.nvmlDeviceGetNvLinkVersion, handle, index))
     return NvLink(
         index=index,
         active=active,

@@ -12,23 +12,37 @@ from dragoon.gpu.sim.state import Event, State
 _NO_INSTANCE = 0xFFFFFFFF  # the event is not of one MIG instance
 
 
+@dataclass(frozen=True, slots=True)
+class _Registration:
+    kinds: int
+    since: int  # number of the first event that is delivered
+
+
 @dataclass(slots=True)
 class EventSet:
-    """Registrations by slot, and the last event that was handed out."""
+    """Registrations by slot, and the number of the last event that was handed out."""
 
-    seen: int
-    kinds: dict[int, int] = field(default_factory=dict)
+    seen: int = 0
+    registrations: dict[int, _Registration] = field(default_factory=dict)
 
     def register(self, state: State, slot: int, kinds: int) -> None:
-        """Events from now on; what was raised before is not delivered."""
-        if not self.kinds:
-            self.seen = state.next_event - 1
-        self.kinds[slot] = self.kinds.get(slot, 0) | kinds
+        """Events of the card from now on; what was raised before is not delivered."""
+        before = self.registrations.get(slot)
+        self.registrations[slot] = _Registration(
+            kinds=kinds | (before.kinds if before else 0),
+            since=before.since if before else state.next_event,
+        )
 
     def take(self, state: State) -> Event | None:
         """The oldest event that was not handed out yet."""
         for event in state.events:
-            if event.number > self.seen and self.kinds.get(event.slot, 0) & event.kind:
+            wanted = self.registrations.get(event.slot)
+            if (
+                wanted is not None
+                and event.kind & wanted.kinds
+                and event.number >= wanted.since
+                and event.number > self.seen
+            ):
                 self.seen = event.number
                 return event
         return None

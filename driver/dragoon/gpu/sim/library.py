@@ -32,6 +32,8 @@ from dragoon.gpu.sim.events import EventSet, wait
 from dragoon.gpu.sim.hardware import Hardware
 from dragoon.gpu.sim.state import Effect, Fault, Loss, State
 
+_HANDLE_BY_INDEX = "nvmlDeviceGetHandleByIndex_v2"
+_BEFORE_INITIALISATION = frozenset({"nvmlInitWithFlags", "nvmlErrorString"})
 _MISSING_CARDS = frozenset({Loss.UNLISTED, Loss.OFF_BUS})
 
 
@@ -56,7 +58,7 @@ class SimulatedLibrary:
             "nvmlSystemGetDriverVersion": self._driver_version,
             "nvmlSystemGetCudaDriverVersion_v2": self._cuda_version,
             "nvmlDeviceGetCount_v2": self._count,
-            "nvmlDeviceGetHandleByIndex_v2": self._handle_by_index,
+            _HANDLE_BY_INDEX: self._handle_by_index,
             "nvmlDeviceRegisterEvents": self._register_events,
             "nvmlEventSetCreate": self._create_event_set,
             "nvmlEventSetFree": self._free_event_set,
@@ -103,31 +105,46 @@ class SimulatedLibrary:
         *,
         per_device: bool,
     ) -> Any:
-        state = self._when_it_answers(symbol)
-        if not self._opened and symbol not in {"nvmlInitWithFlags", "nvmlErrorString"}:
+        slot = self._slot(symbol, arguments, per_device=per_device)
+        state = self._when_it_answers(symbol, slot)
+        if not self._opened and symbol not in _BEFORE_INITIALISATION:
             return UNINITIALIZED
-        if not per_device:
-            slot = self._slot_of_index(symbol, arguments)
-            fault = _fault(state, symbol, slot, arguments)
-            return _code(fault) if fault else answer(state, *arguments)
-        slot = self._slot(arguments[0])
-        if slot is None:
-            return INVALID_ARGUMENT
         fault = _fault(state, symbol, slot, arguments)
         garbled = fault is not None and fault.effect is Effect.GARBLE
         if fault is not None and not garbled:
-            return _code(fault)
+            return FUNCTION_NOT_FOUND if fault.effect is Effect.MISSING else fault.code
+        if not per_device:
+            return answer(state, *arguments)
+        if slot is None:
+            return INVALID_ARGUMENT
         if state.cards[slot].loss is not None:
             return GPU_IS_LOST
         return answer(View(state, slot, garbled=garbled), *arguments[1:])
 
-    def _when_it_answers(self, symbol: str) -> State:
+    def _slot(self, symbol: str, arguments: tuple[Any, ...], *, per_device: bool) -> int | None:
+        """The card that a call is about: by its handle, or by the index of the handle wanted."""
+        if symbol == _HANDLE_BY_INDEX:
+            return self._slot_of_index(arguments[0])
+        return self._slot_of_handle(arguments[0]) if per_device else None
+
+    def _slot_of_index(self, index: Any) -> int | None:
+        listed = self._listed
+        return listed[number(index)] if 0 <= number(index) < len(listed) else None
+
+    def _slot_of_handle(self, handle: Any) -> int | None:
+        address = handle_address(handle)
+        for slot, anchor in enumerate(self._handles):
+            if ctypes.addressof(anchor) == address:
+                return slot
+        return None
+
+    def _when_it_answers(self, symbol: str, slot: int | None) -> State:
         """The state, once the symbol does not hang any more."""
         state = self._hardware.read()
-        if not _hangs(state, symbol):
+        if not _hangs(state, symbol, slot):
             return state
         with Changes(self._hardware.file.parent) as changes:
-            while _hangs(state := self._hardware.read(), symbol):
+            while _hangs(state := self._hardware.read(), symbol, slot):
                 changes.wait(None)
         return state
 
@@ -160,31 +177,18 @@ class SimulatedLibrary:
         return put_number(reference, len(self._listed))
 
     def _handle_by_index(self, state: State, index: Any, reference: Any) -> int:
-        slot = self._slot_of_index("nvmlDeviceGetHandleByIndex_v2", (index,))
+        slot = self._slot_of_index(index)
         if slot is None:
             return INVALID_ARGUMENT
         if state.cards[slot].loss is Loss.NO_HANDLE:
             return GPU_IS_LOST
         return put_handle(reference, ctypes.addressof(self._handles[slot]))
 
-    def _slot_of_index(self, symbol: str, arguments: tuple[Any, ...]) -> int | None:
-        if symbol != "nvmlDeviceGetHandleByIndex_v2":
-            return None
-        index = number(arguments[0])
-        return self._listed[index] if 0 <= index < len(self._listed) else None
-
-    def _slot(self, handle: Any) -> int | None:
-        address = handle_address(handle)
-        for slot, target_of in enumerate(self._handles):
-            if ctypes.addressof(target_of) == address:
-                return slot
-        return None
-
-    def _create_event_set(self, state: State, reference: Any) -> int:
+    def _create_event_set(self, _state: State, reference: Any) -> int:
         anchor = ctypes.create_string_buffer(1)
         address = ctypes.addressof(anchor)
         with self._guard:
-            self._event_sets[address] = (anchor, EventSet(seen=state.next_event - 1))
+            self._event_sets[address] = (anchor, EventSet())
         return put_handle(reference, address)
 
     def _free_event_set(self, _state: State, handle: Any) -> int:
@@ -193,7 +197,7 @@ class SimulatedLibrary:
         return SUCCESS if found else INVALID_ARGUMENT
 
     def _register_events(self, state: State, handle: Any, kinds: Any, events: Any) -> int:
-        slot = self._slot(handle)
+        slot = self._slot_of_handle(handle)
         found = self._event_sets.get(handle_address(events) or 0)
         if slot is None or found is None:
             return INVALID_ARGUMENT
@@ -208,8 +212,11 @@ class SimulatedLibrary:
         return wait(self._hardware, found[1], addresses, reference, timeout_ms)
 
 
-def _hangs(state: State, symbol: str) -> bool:
-    return any(f.symbol == symbol and f.effect is Effect.HANG for f in state.faults)
+def _hangs(state: State, symbol: str, slot: int | None) -> bool:
+    return any(
+        fault.effect is Effect.HANG and fault.symbol == symbol and fault.slot in {None, slot}
+        for fault in state.faults
+    )
 
 
 def _fault(state: State, symbol: str, slot: int | None, arguments: tuple[Any, ...]) -> Fault | None:
@@ -223,7 +230,3 @@ def _fault(state: State, symbol: str, slot: int | None, arguments: tuple[Any, ..
 
 def _struct_version(argument: Any) -> int | None:
     return getattr(target(argument), "version", None) if hasattr(argument, "_obj") else None
-
-
-def _code(fault: Fault) -> int:
-    return FUNCTION_NOT_FOUND if fault.effect is Effect.MISSING else fault.code

@@ -1,4 +1,7 @@
-"""The sysfs and procfs of a simulated machine, as far as `gpu.pci` reads them."""
+"""The sysfs and procfs of a simulated machine, as far as `gpu.pci` reads them.
+
+There is no `proc/driver/nvidia/version`: that file is how a real driver is told from none.
+"""
 
 import shutil
 from pathlib import Path
