@@ -119,17 +119,25 @@ class KubeClient:
         ]
         request = _Request("GET", path, query)
         what = f"WATCH {path}"
-        async with (
-            self._response(request, self._watch_timeout) as response,
-            contextlib.aclosing(self._chunks(response, what)) as chunks,
-        ):
-            async for line in _lines(chunks):
-                yield _event(line, what)
+        heard = False
+        try:
+            async with (
+                self._response(request, self._watch_timeout) as response,
+                contextlib.aclosing(self._chunks(response, what)) as chunks,
+            ):
+                async for line in _lines(chunks):
+                    heard = True
+                    yield _event(line, what)
+        except ApiUnavailableError as error:
+            if heard or not isinstance(error.__cause__, aiohttp.SocketTimeoutError):
+                raise
+            # So does 1.37 treat a version of its future, as after a restore: it waits for it.
+            raise ApiGoneError(
+                f"{what}: nothing came after version {resource_version}, not even a bookmark"
+            ) from error
 
     async def create(self, resource: Resource, body: Object, *, dry_run: bool = False) -> Object:
-        namespace = _namespace(body)
-        paths.require_namespace(resource, namespace)
-        path = paths.collection(resource, namespace)
+        path = paths.collection(resource, paths.home(resource, body))
         query: Query = [("dryRun", "All")] if dry_run else []
         return await self._call(_Request("POST", path, query, body))
 

@@ -20,8 +20,8 @@ from dragoon.kube.port import Api, Listing, Object, Resource, WatchEvent
 T = TypeVar("T")
 log = logging.getLogger(__name__)
 
-# After so many breaks in a row the copy is refreshed by a list: one list is then cheaper than
-# doubt (a server restored from a backup answers watches from "future" versions with 504 for ever).
+# After so many breaks in a row the copy is refreshed by a list: a server might fail to continue
+# from one version for ever without saying 410.
 _BREAKS_BEFORE_LIST = 5
 
 

@@ -130,9 +130,8 @@ class MemoryApi:
 
     async def create(self, resource: Resource, body: Object, *, dry_run: bool = False) -> Object:
         sent = _copy(body)
-        meta = sent.get("metadata") or {}
-        paths.require_namespace(resource, meta.get("namespace"))
-        call = Call("create", resource, meta.get("name", ""), meta.get("namespace"))
+        namespace = paths.home(resource, sent)
+        call = Call("create", resource, (sent.get("metadata") or {}).get("name", ""), namespace)
         await self.faults.meet(call)
         key, new = self._new(resource, sent)
         answer = _copy(new if dry_run else self._store.put(resource, key, new))

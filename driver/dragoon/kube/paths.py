@@ -3,7 +3,7 @@
 from urllib.parse import quote
 
 from dragoon.errors import InvalidInputError
-from dragoon.kube.port import Resource
+from dragoon.kube.port import Object, Resource
 
 
 def collection(resource: Resource, namespace: str | None) -> str:
@@ -33,6 +33,22 @@ def require_namespace(resource: Resource, namespace: str | None) -> None:
         raise InvalidInputError(
             f"namespace of a {resource.kind}: found none, {resource.plural} live in a namespace"
         )
+
+
+def home(resource: Resource, body: Object) -> str | None:
+    """The namespace in which a new object is created.
+
+    Raises InvalidInputError where it has none, or brings a resourceVersion: the server would
+    answer 500 to that, which looks as if it were worth another try.
+    """
+    meta = body.get("metadata") or {}
+    if meta.get("resourceVersion"):
+        raise InvalidInputError(
+            f"metadata.resourceVersion: found {meta['resourceVersion']!r}, a new object has none"
+        )
+    namespace = meta.get("namespace")
+    require_namespace(resource, namespace)
+    return None if namespace is None else str(namespace)
 
 
 def segment(value: str, field: str) -> str:

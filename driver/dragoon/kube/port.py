@@ -97,7 +97,8 @@ class Api(Protocol):
 
         Whoever stops earlier calls aclose(): it frees the connection.
 
-        Raises ApiGoneError when the version is too old; ApiUnavailableError when the connection
+        Raises ApiGoneError when the server cannot continue from this version (it is too old, or of
+        a future that a restored server has not seen); ApiUnavailableError when the connection
         breaks.
         """
         ...

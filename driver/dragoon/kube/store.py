@@ -8,7 +8,7 @@ import asyncio
 from bisect import bisect_right
 from dataclasses import dataclass
 
-from dragoon.errors import ApiGoneError, ApiUnavailableError
+from dragoon.errors import ApiGoneError
 from dragoon.kube.port import Object, Resource
 
 Key = tuple[str, str]
@@ -61,16 +61,14 @@ class Store:
     def since(self, resource: Resource, revision: int) -> list[Change]:
         """The changes of a resource after a revision.
 
-        Raises ApiGoneError when some are forgotten, ApiUnavailableError (504, as the server does)
-        when the revision lies in the future.
+        Raises ApiGoneError when some are forgotten, and for a revision of the future: a client of
+        a real server gets that too, after a long silence.
         """
         oldest = self._forgotten.get(resource, self._compacted)
         if revision < oldest:
             raise ApiGoneError(f"too old resource version: {revision} ({oldest})", status=410)
         if revision > self.revision:
-            raise ApiUnavailableError(
-                f"Too large resource version: {revision}, current: {self.revision}", status=504
-            )
+            raise ApiGoneError(f"version {revision} is to come, now is {self.revision}", status=410)
         history = self._history.get(resource, [])
         return history[bisect_right(history, revision, key=lambda change: change.revision) :]
 

@@ -30,10 +30,6 @@ def created(
     """The object a create stores, still without a resourceVersion; body may be changed."""
     check_kind(resource, body)
     meta = body["metadata"]
-    if meta.get("resourceVersion"):
-        raise ApiInvalidError(
-            "metadata.resourceVersion: should not be set on objects to be created", status=400
-        )
     if not _NAME.fullmatch(name) or len(name) > _NAME_LIMIT:
         raise ApiInvalidError(
             f"metadata.name: Invalid value: {name!r}: a lower-case DNS subdomain of at most "

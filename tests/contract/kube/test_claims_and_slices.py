@@ -8,7 +8,8 @@ from tests.contract.kube.servers import Server
 
 DEVICE = {"driver": "gpu.dragoon.dev", "pool": "n", "device": "gpu-0"}
 ALLOCATION = {"devices": {"results": [{"request": "g", **DEVICE}]}}
-POD = {"resource": "pods", "name": "p", "uid": "u1"}
+# No pod: a cluster's claim controller takes the reservations of pods that are not there away.
+CONSUMER = {"apiGroup": "dragoon.dev", "resource": "contracts", "name": "p", "uid": "u1"}
 
 
 async def status(server: Server, patch: Object, kind: PatchKind = PatchKind.MERGE) -> Object:
@@ -58,8 +59,8 @@ async def test_an_allocation_is_set_and_cleared_but_never_changed(server: Server
 async def test_consumers_need_an_allocation(server: Server) -> None:
     await server.claim("one")
     with pytest.raises(ApiInvalidError, match="reservedFor"):
-        await status(server, {"reservedFor": [POD]})
-    await status(server, {"allocation": ALLOCATION, "reservedFor": [POD]})
+        await status(server, {"reservedFor": [CONSUMER]})
+    await status(server, {"allocation": ALLOCATION, "reservedFor": [CONSUMER]})
     with pytest.raises(ApiInvalidError, match="reservedFor"):
         await status(server, {"allocation": None})
     stored = await status(server, {"allocation": None, "reservedFor": None})
@@ -68,8 +69,8 @@ async def test_consumers_need_an_allocation(server: Server) -> None:
 
 async def test_a_strategic_patch_adds_a_consumer_beside_the_others(server: Server) -> None:
     await server.claim("one")
-    await status(server, {"allocation": ALLOCATION, "reservedFor": [POD]})
-    second = {**POD, "name": "q", "uid": "u2"}
+    await status(server, {"allocation": ALLOCATION, "reservedFor": [CONSUMER]})
+    second = {**CONSUMER, "name": "q", "uid": "u2"}
     stored = await status(server, {"reservedFor": [second]}, PatchKind.STRATEGIC)
     assert {each["uid"] for each in stored["status"]["reservedFor"]} == {"u1", "u2"}
 

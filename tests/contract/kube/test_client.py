@@ -175,10 +175,20 @@ async def test_c50_a_server_that_does_not_answer_is_given_up(embedded: EmbeddedA
 
 
 async def test_a_watch_that_falls_silent_is_given_up(embedded: EmbeddedApi) -> None:
+    async with client_of(embedded.url, watch_silence=0.1) as client:
+        await _use_token(client, embedded)
+        stream = client.watch(NODES, resource_version=embedded.memory.resource_version)
+        await embedded.memory.create(NODES, {"metadata": {"name": "n"}})
+        assert (await anext(stream)).kind == "ADDED"
+        with pytest.raises(ApiUnavailableError, match="no answer"):
+            await anext(stream)
+
+
+async def test_a_watch_that_never_said_anything_is_not_continued(embedded: EmbeddedApi) -> None:
     async with client_of(embedded.url, watch_silence=0.05) as client:
         await _use_token(client, embedded)
         stream = client.watch(NODES, resource_version=embedded.memory.resource_version)
-        with pytest.raises(ApiUnavailableError, match="no answer"):
+        with pytest.raises(ApiGoneError, match="not even a bookmark"):
             await anext(stream)
 
 

@@ -55,7 +55,7 @@ async def test_a_bad_name_is_invalid(server: Server, name: str) -> None:
 
 
 async def test_a_version_may_not_be_given_at_creation(server: Server) -> None:
-    with pytest.raises(ApiInvalidError):
+    with pytest.raises(InvalidInputError, match="resourceVersion"):
         await server.claim("one", resourceVersion="7")
 
 
