@@ -24,7 +24,7 @@ from dragoon.app.config import PluginConfig
 from dragoon.app.freshness import FreshInventory
 from dragoon.app.reporting import Reporter
 from dragoon.app.supervision import Part, keep_running
-from dragoon.errors import DriverMissingError, HardwareError
+from dragoon.errors import DriverMissingError, HardwareError, KubeletError
 from dragoon.gpu.port import Gpus
 from dragoon.gpu.watching import InventoryWatch
 from dragoon.kube.connecting import connect
@@ -44,15 +44,26 @@ _log = structlog.get_logger(__name__)
 
 COMPONENT: Final = "dragoon-plugin"
 FIRST_LOOK_SECONDS: Final = 10.0
-"""How long the start waits for the driver; a hung one must not keep claims from being unprepared."""
+"""A driver that hangs for longer must not keep claims from being unprepared."""
 
 
 class Plugin:
     """The parts of one node process. Made from ports, so that tests give their own."""
 
-    def __init__(self, config: PluginConfig, *, gpus: Gpus, api: Api) -> None:
-        """Raises DragoonError for settings that cannot work."""
+    def __init__(
+        self,
+        config: PluginConfig,
+        *,
+        gpus: Gpus,
+        api: Api,
+        first_look: float = FIRST_LOOK_SECONDS,
+    ) -> None:
+        """first_look: how long the start waits for the driver.
+
+        Raises DragoonError for settings that cannot work.
+        """
         self._config = settings.check_plugin(config)
+        self._first_look = first_look
         driver, node = config.driver_name, config.node_name
         self.metrics = Metrics(__version__)
         self._reporter = Reporter(self.metrics)
@@ -90,6 +101,7 @@ class Plugin:
 
     async def run(self, stop: asyncio.Event) -> None:
         """Serves until `stop` is set. Raises DragoonError when it cannot start."""
+        self._check_kubelet_root()
         await self._look_first()
         await self._engine.start()
         async with self.endpoint, self._kubelet, asyncio.TaskGroup() as group:
@@ -146,10 +158,19 @@ class Plugin:
             Part("events", self._events.run),
         )
 
+    def _check_kubelet_root(self) -> None:
+        """The journal lies below it by default, and would make a folder that nobody looks at."""
+        root = Path(self._config.kubelet_root)
+        if not root.is_dir():
+            raise KubeletError(
+                f"kubeletRoot: {root} is not a folder",
+                hint="set it to the kubelet's --root-dir, and mount it in a container",
+            )
+
     async def _look_first(self) -> None:
         """No driver is an end; a driver that fails or hangs is not: it may come back."""
         try:
-            async with asyncio.timeout(FIRST_LOOK_SECONDS):
+            async with asyncio.timeout(self._first_look):
                 await self._watch.look()
         except DriverMissingError:
             raise

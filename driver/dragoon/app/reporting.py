@@ -22,8 +22,8 @@ class Reporter:
             case Finished():
                 self._finished(event)
             case Waiting(claim, reason):
-                self._metrics.prepare_waited()
-                _log.info("waiting", claim=str(claim), reason=reason)
+                self._metrics.prepare_waited(reason.code)
+                _log.info("waiting", claim=str(claim), code=reason.code, reason=str(reason))
             case Repaired(uid, what):
                 self._metrics.node_repaired()
                 _log.warning("repaired", claim_uid=uid, what=what)

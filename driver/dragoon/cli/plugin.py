@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from dragoon.app import config, plugin
+from dragoon.app import config
 from dragoon.cli import settings
 from dragoon.telemetry import logs
 
@@ -14,6 +14,8 @@ from dragoon.telemetry import logs
 @settings.setting_options(*config.SETTINGS)
 def command(**options: Any) -> None:
     """Run the node process: publish this node's GPUs and prepare claims for its kubelet."""
-    found = settings.load(options)
+    found = config.check_plugin(settings.load(options))
     logs.configure(form=found.log_format, level=found.log_level)
+    from dragoon.app import plugin  # noqa: PLC0415 - a second; wrong settings are told before
+
     asyncio.run(plugin.serve(found))

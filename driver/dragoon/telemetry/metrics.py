@@ -39,8 +39,9 @@ SPECS: Final = (
     Spec(
         "dragoon_prepare_waits_total",
         "counter",
-        "Times that a prepare waited inside its call: for another claim's unprepare, or for "
-        "something that failed and may pass.",
+        "Times that a prepare waited inside its call, by the code of the reason: DeviceBusy is "
+        "another claim that still holds the GPU, others are failures that may pass.",
+        ("code",),
     ),
     Spec(
         "dragoon_node_repairs_total",
@@ -95,9 +96,9 @@ class Metrics:
         self._counters["dragoon_unprepare_total"].labels(result).inc()
         self._histograms["dragoon_unprepare_seconds"].observe(seconds)
 
-    def prepare_waited(self) -> None:
-        """A prepare waits inside its call."""
-        self._counters["dragoon_prepare_waits_total"].inc()
+    def prepare_waited(self, code: str) -> None:
+        """A prepare waits inside its call; code is the reason's."""
+        self._counters["dragoon_prepare_waits_total"].labels(code).inc()
 
     def node_repaired(self) -> None:
         """Something on the node was not as the journal says and was put right."""

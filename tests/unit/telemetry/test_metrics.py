@@ -21,7 +21,7 @@ def test_each_event_shows_in_its_metric() -> None:
     found.prepared(OK, 0.003)
     found.prepared("DeviceBusy", 41.0)
     found.unprepared(OK, 0.001)
-    found.prepare_waited()
+    found.prepare_waited("DeviceBusy")
     found.node_repaired()
     found.node_problem()
     found.claims_prepared(4)
@@ -41,7 +41,7 @@ def test_each_event_shows_in_its_metric() -> None:
     assert values["dragoon_prepare_seconds_bucket", (("le", "0.005"),)] == 1
     assert values["dragoon_unprepare_total", (("result", "ok"),)] == 1
     assert values["dragoon_unprepare_seconds_count", ()] == 1
-    assert values["dragoon_prepare_waits_total", ()] == 1
+    assert values["dragoon_prepare_waits_total", (("code", "DeviceBusy"),)] == 1
     assert values["dragoon_node_repairs_total", ()] == 1
     assert values["dragoon_node_problems_total", ()] == 1
     assert values["dragoon_claims_prepared", ()] == 4

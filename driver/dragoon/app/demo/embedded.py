@@ -31,7 +31,8 @@ NAMESPACE: Final = "default"
 
 _STEP_SECONDS: Final = 15.0
 _LOOK_SECONDS: Final = 0.02
-_FOLDER_LIMIT: Final = 30  # of 107 bytes for a socket's path, the rest are names of the kubelet
+# A socket's path has at most 107 bytes, and 89 of them are below the folder for temporary files.
+_FOLDER_LIMIT: Final = 18
 
 _Found = TypeVar("_Found")
 
@@ -45,7 +46,7 @@ class EmbeddedStage:
     def __init__(self, folder: Path, machine: str, api: EmbeddedApi) -> None:
         self._folder = folder
         self._memory = api.memory
-        self._kubelet_root = folder / "kubelet"
+        self._kubelet_root = folder / "k"
         self._cdi_root = folder / "cdi"
         self._paths = Paths(self.driver, folder / "state", self._cdi_root)
         self._kubelet: KubeletStandIn | None = None

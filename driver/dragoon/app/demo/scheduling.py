@@ -17,8 +17,8 @@ def simulated_class() -> Object:
     driver = names.DRIVER_NAME
     expression = (
         f'device.driver == "{driver}" && '
-        f'device.attributes["{driver}"].?type.orValue("") == "gpu" && '
-        f'device.attributes["{driver}"].?simulated.orValue(false) == true'
+        f'"gpu" == device.attributes["{driver}"].?type.orValue("") && '
+        f'true == device.attributes["{driver}"].?simulated.orValue(false)'
     )
     return {
         "apiVersion": CLASSES.api_version,
