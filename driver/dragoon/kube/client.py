@@ -4,10 +4,8 @@ The generated models and their decoder are never used: they drop fields they do 
 time (kubelet-tried.md 9). Every foreign exception is translated here.
 """
 
-import asyncio
 import contextlib
 import random
-import ssl
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -32,7 +30,6 @@ _REQUEST_S = 30.0
 _WATCH_S = 300
 # Bookmarks come about once a minute: a stream silent for three of them is dead.
 _WATCH_SILENCE_S = 180.0
-
 
 Query = list[tuple[str, str]]
 
@@ -131,7 +128,7 @@ class KubeClient:
         except ApiUnavailableError as error:
             if heard or not isinstance(error.__cause__, aiohttp.SocketTimeoutError):
                 raise
-            # So does 1.37 treat a version of its future, as after a restore: it waits for it.
+            # So does 1.37 treat a version of its future, as after a restore: it waits, silent.
             raise ApiGoneError(
                 f"{what}: nothing came after version {resource_version}, not even a bookmark"
             ) from error
@@ -266,7 +263,7 @@ class KubeClient:
                 f"{what}: no answer from {self.server} in time",
                 hint="check that the API server runs and can be reached from here",
             ) from error
-        except (aiohttp.ClientError, OSError, ssl.SSLError, asyncio.IncompleteReadError) as error:
+        except (aiohttp.ClientError, OSError) as error:
             raise ApiUnavailableError(
                 f"{what}: cannot talk to {self.server}: {shortened(str(error) or repr(error))}",
                 hint="check the server's address, its certificate and the network",

@@ -139,7 +139,8 @@ class Informer(Generic[T]):
         """Takes the answer to an own write into the copy before the watch brings it.
 
         Without it the next decision could be made from a copy older than the last one's effect.
-        Older than what the watch has shown: ignored. Versions of one server are numbers in order.
+        It must match the informer's selectors. Older than what the watch has shown: ignored.
+        Versions of one server are numbers in order (KEP-5504).
         """
         if int(written["metadata"]["resourceVersion"]) > self._revision:
             self._take(written)

@@ -152,10 +152,17 @@ async def test_a_slices_generation_counts_changes_of_its_spec_only(server: Serve
     assert changed["metadata"]["generation"] == 2
 
 
+def taints(slice_: Object) -> list[Object]:
+    device = slice_["spec"]["devices"][0]
+    if "taints" not in device:
+        pytest.skip("this server drops taints: DRADeviceTaints is off before 1.36")
+    return list(device["taints"])
+
+
 async def test_a_taint_gets_its_time_from_the_server(server: Server) -> None:
     taint = {"key": "dragoon.dev/lost", "effect": "NoSchedule"}
     made = await server.slice("a", devices=[{"name": "gpu-0", "taints": [taint]}])
-    assert made["spec"]["devices"][0]["taints"][0]["timeAdded"].endswith("Z")
+    assert taints(made)[0]["timeAdded"].endswith("Z")
 
 
 async def test_a_dry_run_answers_like_a_create_and_stores_nothing(server: Server) -> None:
@@ -170,9 +177,9 @@ async def test_a_dry_run_answers_like_a_create_and_stores_nothing(server: Server
         },
     }
     answer = await server.api.create(SLICES, body, dry_run=True)
-    assert answer["spec"]["devices"][0]["taints"][0]["timeAdded"]
     listing = await server.api.list(SLICES, fields={"spec.nodeName": f"node-{server.unique}"})
     assert listing.items == ()
+    assert taints(answer)[0]["timeAdded"]
 
 
 async def test_a_slice_that_breaks_the_rules_is_refused(server: Server) -> None:
