@@ -1,7 +1,8 @@
 """Wiring of the processes: which parts run together, with which settings.
 
-`config` reads the settings, `plugin` runs the node process, `permissions` says what it may do in
-the API server, `demo` plays the whole story on one machine without a cluster.
+`config` reads the settings, `hardware` opens the GPUs they mean, `plugin` runs the node process
+with `supervision` of its parts and `reporting` to logs and metrics; `permissions` says what it may
+do in the API server, `demo` plays the whole story on one machine without a cluster.
 
 May import: everything but dragoon.cli. Invariants: a part that fails is started again alone and
 never takes the process with it; on a stop slices and prepared claims stay.

@@ -4,17 +4,17 @@ A later source wins over an earlier one. Every setting has one entry here, from 
 the file, its flag, its environment variable and its line in docs/configuration.md follow.
 """
 
-import difflib
 import ipaddress
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal
 
 import msgspec
-import yaml
 from msgspec import Meta
 
 from dragoon.api.names import DRIVER_NAME, check_driver_name
+from dragoon.app import config_file
+from dragoon.app.setting import Setting
 from dragoon.errors import ConfigError
 from dragoon.publish.slices import check_node_name
 
@@ -108,27 +108,6 @@ class PluginConfig(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
         return Path(self.state_dir or f"{self.kubelet_root}/plugins/{self.driver_name}")
 
 
-class Setting(msgspec.Struct, frozen=True):
-    """One setting as the user meets it."""
-
-    name: str
-    key: str
-    variable: str
-    kind: Any
-    default: Any
-    text: str
-
-    @property
-    def flag(self) -> str:
-        """Its flag on the command line."""
-        return "--" + self.name.replace("_", "-")
-
-    @property
-    def allowed(self) -> str:
-        """What it takes, in words."""
-        return _allowed(msgspec.json.schema(self.kind))
-
-
 def _settings() -> dict[str, Setting]:
     hints = PluginConfig.__annotations__
     found = {}
@@ -145,18 +124,6 @@ def _settings() -> dict[str, Setting]:
     return found
 
 
-def _allowed(schema: Mapping[str, Any]) -> str:
-    if "enum" in schema:
-        return "one of " + ", ".join(schema["enum"])
-    if schema["type"] == "number":
-        return f"a number from {schema['minimum']:g} to {schema['maximum']:g}"
-    if schema.get("pattern") == "^/":
-        return "an absolute path"
-    if schema.get("pattern") == "^(/|$)":
-        return "an absolute path or nothing"
-    return "text" if "pattern" not in schema else f"text that matches {schema['pattern']}"
-
-
 SETTINGS: Final = _settings()
 
 
@@ -169,41 +136,19 @@ def load(
     environment variable counts as not set.
     """
     path = file or environment.get(CONFIG_VARIABLE)
-    values = read_file(Path(path)) if path else {}
+    values = config_file.read(Path(path), SETTINGS.values()) if path else {}
     for setting in SETTINGS.values():
         if environment.get(setting.variable):
-            where = f"environment variable {setting.variable}"
-            text = environment[setting.variable]
-            values[setting.name] = _convert(setting, text, where, strict=False)
+            values[setting.name] = setting.convert(
+                environment[setting.variable],
+                f"environment variable {setting.variable}",
+                strict=False,
+            )
         if flags.get(setting.name) is not None:
-            values[setting.name] = _convert(
-                setting, flags[setting.name], f"flag {setting.flag}", strict=False
+            values[setting.name] = setting.convert(
+                flags[setting.name], f"flag {setting.flag}", strict=False
             )
     return PluginConfig(**values)
-
-
-def read_file(path: Path) -> dict[str, Any]:
-    """The values of a config file, by Python name. Raises ConfigError."""
-    try:
-        raw = yaml.load(path.read_text("utf-8"), Loader=_StrictLoader)  # noqa: S506 - a SafeLoader
-    except OSError as error:
-        raise ConfigError(f"config file {path}: {error.strerror}") from error
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise ConfigError(f"config file {path}: not YAML: {_one_line(error)}") from error
-    if raw is None:
-        return {}
-    if not isinstance(raw, dict):
-        raise ConfigError(f"config file {path}: found {_kind(raw)}, allowed is a mapping of fields")
-    by_key = {setting.key: setting for setting in SETTINGS.values()}
-    for key in raw:
-        if key not in by_key:
-            raise _unknown_field(path, str(key), list(by_key))
-    return {
-        by_key[key].name: _convert(
-            by_key[key], value, f"config file {path}: field {key}", strict=True
-        )
-        for key, value in raw.items()
-    }
 
 
 def check_plugin(config: PluginConfig) -> PluginConfig:
@@ -223,12 +168,12 @@ def parse_listen(text: str) -> tuple[str | None, int]:
     """`address:port`, `[v6]:port` or `:port` (all addresses, None). Raises ConfigError."""
     host, colon, port = text.rpartition(":")
     host = host.removeprefix("[").removesuffix("]")
-    digits = port.isascii() and port.isdigit()
-    if not colon or not digits or int(port) > 65535 or not _is_address(host):
+    number = int(port) if port.isascii() and port.isdigit() and len(port) <= 5 else 65536
+    if not colon or number > 65535 or not _is_address(host):
         raise ConfigError(
             f"listen: found {text!r}, allowed is address:port or :port with a port of 0 to 65535"
         )
-    return host or None, int(port)
+    return host or None, number
 
 
 def reference() -> str:
@@ -264,39 +209,6 @@ def reference() -> str:
     return "\n".join(lines) + "\n"
 
 
-class _StrictLoader(yaml.SafeLoader):
-    """SafeLoader that refuses a key given twice: the second would win without a word."""
-
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:  # noqa: FBT001, FBT002 - PyYAML's signature
-        seen = set()
-        for key in (key for key, _ in node.value if isinstance(key, yaml.ScalarNode)):
-            if key.value in seen:
-                raise yaml.constructor.ConstructorError(
-                    None, None, f"field {key.value} is given twice", key.start_mark
-                )
-            seen.add(key.value)
-        return super().construct_mapping(node, deep)
-
-
-def _convert(setting: Setting, value: Any, where: str, *, strict: bool) -> Any:
-    try:
-        return msgspec.convert(value, setting.kind, strict=strict)
-    except msgspec.ValidationError as error:
-        found = repr(value) if isinstance(value, (str, int, float, bool)) else _kind(value)
-        raise ConfigError(
-            f"{where}: found {found}, allowed is {setting.allowed}",
-            hint=f"see {setting.key} in docs/configuration.md",
-        ) from error
-
-
-def _unknown_field(path: Path, key: str, allowed: list[str]) -> ConfigError:
-    close = difflib.get_close_matches(key, allowed, n=1)
-    return ConfigError(
-        f"config file {path}: field {key}: unknown, allowed are {', '.join(allowed)}",
-        hint=f"did you mean {close[0]}?" if close else None,
-    )
-
-
 def _is_address(host: str) -> bool:
     try:
         ipaddress.ip_address(host or "::")
@@ -305,20 +217,7 @@ def _is_address(host: str) -> bool:
     return True
 
 
-def _kind(value: Any) -> str:
-    names = {dict: "a mapping", list: "a list", str: "text", type(None): "nothing"}
-    return names.get(type(value), f"a {type(value).__name__}")
-
-
-def _one_line(error: Exception) -> str:
-    return " ".join(str(error).split())
-
-
 def _shown(default: Any) -> str:
-    return (
-        "none"
-        if default == ""
-        else f"`{default:g}`"
-        if isinstance(default, float)
-        else f"`{default}`"
-    )
+    if default == "":
+        return "none"
+    return f"`{default:g}`" if isinstance(default, float) else f"`{default}`"

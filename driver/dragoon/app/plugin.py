@@ -190,11 +190,11 @@ async def serve(config: PluginConfig) -> None:
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
-    gpus = hardware.gpus_of(config)
-    api = await connect(Path(config.kubeconfig) if config.kubeconfig else None)
     async with contextlib.AsyncExitStack() as stack:
-        stack.push_async_callback(api.close)
+        gpus = hardware.gpus_of(config)
         stack.push_async_callback(asyncio.to_thread, gpus.close)
+        api = await connect(Path(config.kubeconfig) if config.kubeconfig else None)
+        stack.push_async_callback(api.close)
         await Plugin(config, gpus=gpus, api=api).run(stop)
 
 

@@ -29,11 +29,16 @@ def command(form: Form, **options: Any) -> int:
         print_table(HEADER, rows(found))
     else:
         print_data(slice_list(found), form)
-    return report_lost(inventory)
+    return report(inventory)
 
 
-def report_lost(inventory: Inventory) -> int:
-    """Says on stderr which cards are lost; answers the exit code that goes with it."""
+def report(inventory: Inventory) -> int:
+    """Says on stderr what is missing or wrong; answers the exit code that goes with it."""
+    if not inventory.gpus and not inventory.lost:
+        click.echo("no GPUs on this node", err=True)
+    for gpu in inventory.gpus:
+        for problem in gpu.problems:
+            click.echo(f"note: GPU {gpu.address}: {problem}", err=True)
     for lost in inventory.lost:
         click.echo(
             f"degraded: GPU {lost.address or 'at an unknown address'} is lost: {lost.reason}",

@@ -6,7 +6,7 @@ import click
 
 from dragoon.app import hardware
 from dragoon.cli import settings
-from dragoon.cli.devices import report_lost
+from dragoon.cli.devices import report
 from dragoon.cli.output import Cell, Form, Tone, form_option, print_data, print_table
 from dragoon.gpu import topology
 from dragoon.gpu.model import Fabric, Inventory, PciAddress
@@ -39,7 +39,7 @@ def command(form: Form, **options: Any) -> int:
         _print(found)
     else:
         print_data(found, form)
-    return report_lost(inventory)
+    return report(inventory)
 
 
 def describe(inventory: Inventory) -> dict[str, Any]:

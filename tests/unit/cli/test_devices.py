@@ -11,10 +11,12 @@ import yaml
 from dragoon import quantity
 from dragoon.api.slice_validation import check_slice
 from dragoon.cli import main
-from dragoon.gpu.model import PciAddress
+from dragoon.cli.devices import report
+from dragoon.gpu.model import Inventory, PciAddress
 from dragoon.gpu.sim.hardware import Hardware
 from dragoon.gpu.sim.machine import FABRIC_COMPLETED, FABRIC_IN_PROGRESS, FabricRecord
 from dragoon.gpu.sim.profiles import find_machine, shipped
+from dragoon.gpu.sim.state import Fault
 
 Capture = pytest.CaptureFixture[str]
 
@@ -307,6 +309,23 @@ def test_c13_whole_gpus_need_no_counters_with_or_without_mig_cards(
         assert "sharedCounters" not in item["spec"]
         for device in item["spec"]["devices"]:
             assert "consumesCounters" not in device
+
+
+def test_a_question_that_a_card_does_not_answer_is_noted_on_stderr(
+    tmp_path: Path, capsys: Capture
+) -> None:
+    hardware, options = a_machine(tmp_path, "t4")
+    hardware.fail(Fault("nvmlDeviceGetMemoryInfo", code=999))
+    hardware.fail(Fault("nvmlDeviceGetMemoryInfo_v2", code=999))
+    (device,) = listed(capsys, *options)
+    assert "capacity" not in device
+    main.run(["devices", *options])
+    assert re.search(r"^note: GPU 0000:11:00\.0: .*memory", capsys.readouterr().err, re.MULTILINE)
+
+
+def test_a_node_without_gpus_is_told_and_fine(capsys: Capture) -> None:
+    assert report(Inventory()) == 0
+    assert capsys.readouterr().err == "no GPUs on this node\n"
 
 
 def test_two_cards_at_one_address_are_not_offered(tmp_path: Path, capsys: Capture) -> None:
