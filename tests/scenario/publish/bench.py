@@ -46,6 +46,7 @@ class Bench:
     """The server and what stands in it."""
 
     api: MemoryApi = field(default_factory=MemoryApi)
+    metrics: Metrics = field(default_factory=lambda: Metrics("test"))
 
     async def node(self, **status: Any) -> Object:
         node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": NODE}, "status": status}
@@ -90,8 +91,11 @@ class Bench:
         ]
 
     def publisher(self, pace: Pace = FAST) -> Publisher:
-        metrics = Metrics("test")
-        return Publisher(self.api, driver=DRIVER, node=NODE, metrics=metrics, pace=pace)
+        return Publisher(self.api, driver=DRIVER, node=NODE, metrics=self.metrics, pace=pace)
+
+    def metric(self, line: str) -> bool:
+        """Whether the metrics say so: name, labels and value as scraped."""
+        return line in self.metrics.text().decode().splitlines()
 
 
 async def quiet(bench: Bench) -> None:

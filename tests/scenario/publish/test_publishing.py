@@ -17,6 +17,7 @@ from dragoon.errors import (
 from dragoon.gpu.model import LostGpu
 from dragoon.kube.port import NODES, SLICES
 from dragoon.publish.devices import Device
+from dragoon.publish.pacing import Pace
 from dragoon.publish.publisher import Publisher
 from dragoon.telemetry.metrics import Metrics
 from tests.scenario.publish.bench import (
@@ -100,13 +101,59 @@ async def test_a_wipe_is_not_repaired_until_the_kubelet_has_registered_us_again(
 
 
 async def test_c16_wiped_slices_are_back_within_seconds(bench: Bench) -> None:
-    async with publishing(bench, MANY, pace=replace(FAST, wipe=0.05, edit=1.0)):
+    async with publishing(bench, MANY, pace=Pace()):
         (before, *_) = await bench.slices()
         await bench.wipe()
         await until(lambda: bench.shows(MANY))
         (after, *_) = await bench.slices()
         assert after["spec"]["pool"]["generation"] > before["spec"]["pool"]["generation"]
         assert after["spec"]["devices"] == before["spec"]["devices"]
+
+
+async def test_c16_an_edit_is_undone_within_seconds_too(bench: Bench) -> None:
+    async with publishing(bench, pace=Pace()):
+        await bench.edit(devices=[])
+        await until(lambda: bench.shows(FINE))
+        assert bench.metric("dragoon_slice_repairs_total 1.0")
+
+
+@pytest.mark.parametrize("position", [1, 2])
+async def test_c16_a_wipe_while_the_publisher_starts_is_noticed(
+    bench: Bench, position: int
+) -> None:
+    async with publishing(bench):
+        pass
+    publisher = bench.publisher()
+    publisher.offer(FINE)
+    publisher.allow(True)
+    lists = len(bench.calls("list")) + position
+    held = bench.api.faults.hang(
+        verb="list", resource=SLICES, when=lambda _: len(bench.calls("list")) == lists
+    )
+    async with running(publisher):
+        await held.reached.wait()
+        for call in await _names(bench):
+            await bench.api.delete(SLICES, call)
+        held.lift()
+        await until(lambda: bench.shows(FINE))
+
+
+async def test_c16_a_slice_made_and_wiped_while_the_watch_is_broken_is_noticed(
+    bench: Bench,
+) -> None:
+    publisher = bench.publisher()
+    publisher.offer(FINE)
+    async with running(publisher):
+        await until(lambda: bool(bench.calls("watch")))
+        fault = bench.api.faults.fail(verb="watch", resource=SLICES, times=None)
+        bench.api.faults.cut_watches()
+        await until(lambda: fault.hits > 0)
+        publisher.allow(True)
+        await publisher.published()
+        await bench.wipe()
+        bench.api.compact()
+        fault.lift()
+        await until(lambda: bench.shows(FINE))
 
 
 @pytest.mark.parametrize(
@@ -148,6 +195,59 @@ async def test_the_last_of_many_offers_wins(bench: Bench) -> None:
             publisher.offer(devices)
         await publisher.published()
         assert await bench.shows(MORE)
+
+
+async def test_an_offer_in_the_middle_of_an_attempt_is_published_next(bench: Bench) -> None:
+    held = bench.api.faults.hang(verb="create", resource=SLICES)
+    publisher = bench.publisher()
+    publisher.offer(FINE)
+    publisher.allow(True)
+    async with running(publisher):
+        await held.reached.wait()
+        publisher.offer(MORE)
+        held.lift()
+        await publisher.published()
+        assert await bench.shows(MORE)
+
+
+async def test_a_kubelet_that_goes_in_the_middle_of_an_attempt_ends_it(bench: Bench) -> None:
+    held = bench.api.faults.hang(verb="create", resource=SLICES)
+    publisher = bench.publisher()
+    publisher.offer(MANY)
+    publisher.allow(True)
+    async with running(publisher):
+        await held.reached.wait()
+        publisher.allow(False)
+        held.lift()
+        await quiet(bench)
+        assert len(bench.calls("create")) == 1
+        publisher.allow(True)
+        await publisher.published()
+        assert await bench.shows(MANY)
+
+
+async def test_an_obsolete_slice_deleted_by_somebody_else_is_no_failure(bench: Bench) -> None:
+    async with publishing(bench, MANY) as publisher:
+        held = bench.api.faults.hang(verb="delete", resource=SLICES)
+        publisher.offer(FINE)
+        await held.reached.wait()
+        (*_, last) = await bench.slices()
+        for slice_ in (await bench.slices())[1:]:
+            await bench.api.delete(SLICES, slice_["metadata"]["name"])
+        assert last not in await bench.slices()
+        held.lift()
+        await publisher.published()
+        assert await bench.shows(FINE)
+        assert "dragoon_api_errors_total{" not in bench.metrics.text().decode()
+
+
+async def test_writes_are_counted(bench: Bench) -> None:
+    async with publishing(bench, MANY) as publisher:
+        publisher.offer(FINE)
+        await publisher.published()
+        for verb, count in (("create", 3), ("delete", 2), ("update", 1)):
+            assert bench.metric(f'dragoon_slice_writes_total{{verb="{verb}"}} {count}.0')
+        assert bench.metric("dragoon_slices_published 1.0")
 
 
 async def test_slices_of_an_older_pool_name_are_removed_and_other_nodes_are_not_touched(
@@ -339,6 +439,14 @@ async def test_taints_of_the_published_devices_protect_them(bench: Bench) -> Non
 async def test_a_name_that_no_node_can_have_is_refused_at_once(bench: Bench) -> None:
     with pytest.raises(ConfigError, match="node name"):
         Publisher(bench.api, driver=DRIVER, node="Node_A", metrics=Metrics("test"))
+
+
+async def _names(bench: Bench) -> list[str]:
+    """The names of all slices, read past the faults ordered for lists."""
+    stream = bench.api.watch(SLICES, resource_version="0")
+    found = [(await anext(stream)).object["metadata"]["name"]]
+    await stream.aclose()
+    return found
 
 
 async def _ever_published(bench: Bench) -> set[str]:
