@@ -22,7 +22,7 @@ from dragoon.app import config as settings
 from dragoon.app import hardware
 from dragoon.app.config import PluginConfig
 from dragoon.app.freshness import FreshInventory
-from dragoon.app.reporting import Reporter
+from dragoon.app.reporting import Reporter, Traced
 from dragoon.app.supervision import Part, keep_running
 from dragoon.errors import DriverMissingError, HardwareError, KubeletError
 from dragoon.gpu.port import Gpus
@@ -84,7 +84,7 @@ class Plugin:
             observer=self._reporter.observe,
         )
         self._kubelet = KubeletPlugin(
-            self._engine,
+            Traced(self._engine),
             driver=driver,
             kubelet_root=Path(config.kubelet_root),
             instance_uid=config.pod_uid or None,
