@@ -9,6 +9,7 @@ from pathlib import Path
 
 from realcluster import bringup, builds, modfiles, packages, processes, teardown, versions
 from realcluster.cluster import Cluster
+from realcluster.credentials import ADMIN
 from realcluster.failure import ClusterError
 from realcluster.layout import default_name
 from realcluster.state import Settings
@@ -66,6 +67,10 @@ def _kubectl(options: argparse.Namespace) -> None:
     kubectl = cluster.state.programs["kubectl"]
     sys.stdout.flush()
     os.execve(kubectl, [kubectl, *options.arguments], cluster.environment())  # noqa: S606
+
+
+def _kubeconfig(options: argparse.Namespace) -> None:
+    print(Cluster.open(options.name).state.kubeconfigs[ADMIN])
 
 
 def _logs(options: argparse.Namespace) -> None:
@@ -133,6 +138,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_making(add)
     add("down", _down)
     add("kubectl", _kubectl)
+    add("kubeconfig", _kubeconfig)
     logs = add("logs", _logs)
     logs.add_argument("component", nargs="?")
     logs.add_argument("--lines", type=int, default=200)
@@ -172,6 +178,7 @@ _HELP = {
     "build": "build the programs only",
     "module": "write the go.mod of another Kubernetes version",
     "kubectl": "run kubectl against the cluster",
+    "kubeconfig": "print the path of the administrator's kubeconfig",
     "logs": "the end of the logs, of all components or of one",
     "status": "what runs",
     "start": "start one component",

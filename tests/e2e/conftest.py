@@ -3,19 +3,17 @@
 import subprocess
 import uuid
 from collections.abc import Generator, Iterator
-from pathlib import Path
 
 import pytest
-import yaml
 
-from dragoon.app import permissions
 from realcluster import bringup, teardown, versions
 from realcluster.cluster import Cluster
 from realcluster.layout import default_name
 from realcluster.state import Settings
-from tests.e2e.bed import ACCOUNT, DRIVER, SYSTEM, Bed, Plugin, until
+from testbed.bed import Bed
+from testbed.plugins import Plugin, install
+from testbed.waiting import until
 
-_ROOT = Path(__file__).resolve().parents[2]
 # Two checkouts may test at once.
 _CLUSTER = f"e2e-{default_name()}"
 _MACHINE = "dgx-h100"
@@ -41,7 +39,7 @@ def bed(
     cluster: Cluster, tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest
 ) -> Iterator[Bed]:
     folder = tmp_path_factory.mktemp("plugins")
-    _install(cluster)
+    install(cluster)
     plugins = {node.name: Plugin(cluster, node, folder, _MACHINE) for node in cluster.nodes}
     bed = Bed(cluster, plugins)
     request.config.stash[_FIGURES] = bed.figures
@@ -52,23 +50,6 @@ def bed(
     finally:
         for plugin in plugins.values():
             plugin.stop()
-
-
-def _install(cluster: Cluster) -> None:
-    """What the chart will do: namespace, account, RBAC as the code declares it, classes."""
-    objects: list[object] = [
-        {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": SYSTEM}},
-        {
-            "apiVersion": "v1",
-            "kind": "ServiceAccount",
-            "metadata": {"name": ACCOUNT, "namespace": SYSTEM},
-        },
-        *permissions.objects(DRIVER, service_account=ACCOUNT, namespace=SYSTEM),
-    ]
-    objects += [
-        yaml.safe_load(path.read_text()) for path in sorted(_ROOT.glob("deviceclasses/*.yaml"))
-    ]
-    cluster.kubectl("apply", "-f", "-", stdin=yaml.safe_dump_all(objects))
 
 
 @pytest.fixture

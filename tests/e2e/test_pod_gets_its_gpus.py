@@ -4,8 +4,9 @@ import time
 
 import pytest
 
-from tests.e2e.bed import Bed, until
-from tests.e2e.objects import SAME_DOMAIN, claim, claim_spec, container, pod, template
+from testbed.bed import Bed
+from testbed.objects import SAME_DOMAIN, claim, claim_spec, container, pod, template
+from testbed.waiting import until
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
 

@@ -5,8 +5,9 @@ from typing import Any
 
 import pytest
 
-from tests.e2e.bed import Bed, until
-from tests.e2e.objects import claim_spec, container, pod, template
+from testbed.bed import Bed
+from testbed.objects import claim_spec, container, pod, template
+from testbed.waiting import until
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
 

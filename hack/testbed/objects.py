@@ -6,6 +6,9 @@ from realcluster.images import BUSYBOX
 
 Object = dict[str, Any]
 
+MAIN = "main"
+"""The only container of a pod that has one."""
+
 CLASS = "sim.dragoon.dev"
 SLEEP = "trap 'exit 0' TERM; while :; do sleep 0.2; done"
 SAME_DOMAIN = {"matchAttribute": "gpu.dragoon.dev/nvlinkDomain"}

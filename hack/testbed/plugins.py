@@ -1,0 +1,117 @@
+"""What the chart will install, and the plugin process of a node."""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import urllib.request
+from http import HTTPStatus
+from pathlib import Path
+
+import yaml
+
+from dragoon.api.names import DRIVER_NAME
+from dragoon.app import permissions
+from realcluster.cluster import Cluster
+from realcluster.state import Node
+from testbed.waiting import until
+
+_SYSTEM = "dragoon-system"
+_ACCOUNT = "dragoon-plugin"
+_CLASSES = Path(__file__).resolve().parents[2] / "deviceclasses"
+
+
+def install(cluster: Cluster) -> None:
+    """Namespace, ServiceAccount, RBAC as the code declares it, DeviceClasses."""
+    objects: list[object] = [
+        {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": _SYSTEM}},
+        {
+            "apiVersion": "v1",
+            "kind": "ServiceAccount",
+            "metadata": {"name": _ACCOUNT, "namespace": _SYSTEM},
+        },
+        *permissions.objects(DRIVER_NAME, service_account=_ACCOUNT, namespace=_SYSTEM),
+    ]
+    objects += [yaml.safe_load(path.read_text()) for path in sorted(_CLASSES.glob("*.yaml"))]
+    cluster.kubectl("apply", "-f", "-", stdin=yaml.safe_dump_all(objects))
+
+
+class Plugin:
+    """The plugin process of one node; it can be killed and started again."""
+
+    def __init__(self, cluster: Cluster, node: Node, folder: Path, machine: str) -> None:
+        self.node = node
+        self.state_folder = Path(node.kubelet_root, "plugins", DRIVER_NAME)
+        self.log = folder / f"plugin-{node.name}.log"
+        self._process: subprocess.Popen[bytes] | None = None
+        self._endpoint = f"127.0.0.1:{_free_port()}"
+        kubeconfig = cluster.account_kubeconfig(
+            _ACCOUNT, folder / f"{node.name}.kubeconfig", namespace=_SYSTEM, node=node.name
+        )
+        self._command = [
+            *(sys.executable, "-m", "dragoon", "plugin"),
+            *("--node-name", node.name),
+            *("--kubeconfig", str(kubeconfig)),
+            *("--kubelet-root", node.kubelet_root),
+            *("--cdi-root", node.cdi_folder),
+            *("--simulate", machine),
+            *("--simulate-state", str(folder / f"{node.name}.gpus.json")),
+            *("--listen", self._endpoint),
+        ]
+
+    @property
+    def pid(self) -> int:
+        assert self._process is not None
+        return self._process.pid
+
+    def start(self) -> None:
+        with self.log.open("ab") as log:
+            self._process = subprocess.Popen(
+                self._command, stdout=log, stderr=log, stdin=subprocess.DEVNULL, env=os.environ
+            )
+
+    def start_and_wait(self) -> None:
+        """Starts, and returns when the kubelet has registered this process."""
+        self.start()
+        until(f"the plugin of {self.node.name} is ready", self._is_ready)
+
+    def _is_ready(self) -> bool:
+        try:
+            with urllib.request.urlopen(f"http://{self._endpoint}/readyz") as answer:
+                return bool(answer.status == HTTPStatus.OK)
+        except OSError:
+            return False
+
+    def kill(self) -> None:
+        """SIGKILL, as a crash would be."""
+        self._end(signal.SIGKILL)
+
+    def stop(self) -> None:
+        """SIGTERM, and wait."""
+        self._end(signal.SIGTERM)
+
+    def _end(self, how: signal.Signals) -> None:
+        if self._process is None:
+            return
+        self._process.send_signal(how)
+        self._process.wait(timeout=30)
+        self._process = None
+
+    def journal(self) -> list[str]:
+        """Names of the journal entries on this node."""
+        return sorted(path.name for path in (self.state_folder / "journal").glob("*.json"))
+
+    def is_clean(self) -> bool:
+        """No claim is prepared here and none is half prepared."""
+        return not self.journal() and not self.cdi_files()
+
+    def cdi_files(self) -> list[Path]:
+        return sorted(Path(self.node.cdi_folder).glob("*.json"))
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
