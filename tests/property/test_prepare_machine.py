@@ -30,8 +30,8 @@ from tests.unit.prepare.scene import settings as prepare_settings
 T = TypeVar("T")
 PATHS = prepare_settings(Path("/node")).paths
 GPUS = 3
+# One prepare of one GPU has 13 effects, one unprepare 3.
 FAULTS = st.one_of(
-    st.none(),
     st.builds(lambda k: Faults(crash_at=k), st.integers(0, 16)),
     st.builds(
         lambda k, number: Faults(failures={k: number}),
@@ -53,9 +53,22 @@ class NodeLife(RuleBasedStateMachine):
         self.admin: set[ClaimRef] = set()
         self.deleted: set[ClaimRef] = set()
 
-    @initialize()
-    def power_on(self) -> None:
+    @initialize(data=st.data())
+    def power_on(self, data: st.DataObject) -> None:
+        """Five claims on three GPUs: the API server may be wrong."""
         self.start()
+        for name in range(5):
+            numbers = data.draw(
+                st.lists(st.integers(0, GPUS - 1), min_size=1, max_size=2, unique=True)
+            )
+            admin = data.draw(st.sampled_from([False, False, False, True]))
+            results = [
+                result(n, request=f"r{i}/s", adminAccess=admin) for i, n in enumerate(numbers)
+            ]
+            claim = self.run(self.scene.claim(f"c{name}", *results))
+            self.claims[claim] = tuple(numbers)
+            if admin:
+                self.admin.add(claim)
 
     def start(self) -> None:
         self.effects = MemoryEffects(self.scene.disk)
@@ -66,7 +79,10 @@ class NodeLife(RuleBasedStateMachine):
     def run(self, work: Coroutine[Any, Any, T]) -> T:
         return self.runner.run(work)
 
-    def armed(self, faults: Faults | None) -> None:
+    def existing(self) -> st.SearchStrategy[ClaimRef]:
+        return st.sampled_from(sorted(self.claims.keys() - self.deleted, key=str))
+
+    def arm(self, faults: Faults | None) -> None:
         """Faults count from the next effect on."""
         done = len(self.effects.performed)
         found = faults or Faults()
@@ -75,24 +91,18 @@ class NodeLife(RuleBasedStateMachine):
             failures={done + k: number for k, number in found.failures.items()},
         )
 
-    @rule(
-        numbers=st.lists(st.integers(0, GPUS - 1), min_size=1, max_size=2, unique=True),
-        admin=st.booleans(),
-    )
-    @precondition(lambda self: len(self.claims) < 5)
-    def allocate(self, numbers: list[int], admin: bool) -> None:
-        """Two claims on one GPU are possible: the API server may be wrong."""
-        results = [result(n, request=f"r{i}/s", adminAccess=admin) for i, n in enumerate(numbers)]
-        claim = self.run(self.scene.claim(f"c{len(self.claims)}", *results))
-        self.claims[claim] = tuple(numbers)
-        if admin:
-            self.admin.add(claim)
+    @rule(data=st.data())
+    @precondition(lambda self: self.claims.keys() - self.deleted)
+    def prepare(self, data: st.DataObject) -> None:
+        self.try_prepare(data.draw(self.existing()), None)
 
     @rule(data=st.data(), faults=FAULTS)
     @precondition(lambda self: self.claims.keys() - self.deleted)
-    def prepare(self, data: st.DataObject, faults: Faults | None) -> None:
-        claim = data.draw(st.sampled_from(sorted(self.claims.keys() - self.deleted, key=str)))
-        self.armed(faults)
+    def prepare_with_faults(self, data: st.DataObject, faults: Faults) -> None:
+        self.try_prepare(data.draw(self.existing()), faults)
+
+    def try_prepare(self, claim: ClaimRef, faults: Faults | None) -> None:
+        self.arm(faults)
         try:
             answer = self.run(self.engine.prepare(claim))
         except Crash:
@@ -106,14 +116,13 @@ class NodeLife(RuleBasedStateMachine):
             assert [one.device for one in answer] == [device(n) for n in self.claims[claim]]
             assert answer == self.answers.setdefault(claim, answer)
             self.in_use.add(claim)
-        self.armed(None)
+        self.arm(None)
 
-    @rule(data=st.data(), faults=FAULTS)
-    @precondition(lambda self: self.claims)
+    @rule(data=st.data(), faults=st.none() | FAULTS)
     def unprepare(self, data: st.DataObject, faults: Faults | None) -> None:
         claim = data.draw(st.sampled_from(sorted(self.claims, key=str)))
         self.in_use.discard(claim)
-        self.armed(faults)
+        self.arm(faults)
         try:
             self.run(self.engine.unprepare(claim))
         except Crash:
@@ -122,7 +131,7 @@ class NodeLife(RuleBasedStateMachine):
             assert faults is not None
         else:
             assert not any(claim.uid in name for name in self.scene.files)
-        self.armed(None)
+        self.arm(None)
 
     @rule()
     def restart(self) -> None:
@@ -155,7 +164,7 @@ class NodeLife(RuleBasedStateMachine):
     @precondition(lambda self: self.claims.keys() - self.deleted)
     def delete(self, data: st.DataObject) -> None:
         """The claim goes; what no container can use of it is released."""
-        claim = data.draw(st.sampled_from(sorted(self.claims.keys() - self.deleted, key=str)))
+        claim = data.draw(self.existing())
         self.deleted.add(claim)
         self.run(self.scene.api.delete(CLAIMS, claim.name, namespace=claim.namespace))
         self.run(self.engine.reconcile())
@@ -215,14 +224,17 @@ class NodeLife(RuleBasedStateMachine):
         return Journal(MemoryEffects(self.scene.disk), PATHS)
 
     def teardown(self) -> None:
-        for claim in self.claims:
-            self.run(self.engine.unprepare(claim))
-        assert self.scene.files == {}, "something leaked"
-        self.runner.close()
+        try:
+            self.arm(None)
+            for claim in self.claims:
+                self.run(self.engine.unprepare(claim))
+            assert self.scene.files == {}, "something leaked"
+        finally:
+            self.runner.close()
 
 
 NodeLife.TestCase.settings = settings(
-    max_examples=60,
+    max_examples=80,
     stateful_step_count=30,
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow],

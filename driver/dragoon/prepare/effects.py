@@ -12,7 +12,7 @@ import os
 import struct
 import time
 from collections.abc import Iterable, Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -173,14 +173,12 @@ class HostEffects:
 
     def stamps(self, folder: Path) -> tuple[Stamp, ...]:
         found = []
-        for name in self.names(folder):
-            with _reported("look at", folder / name):
-                try:
-                    stat = (folder / name).lstat()
-                except FileNotFoundError:
-                    continue
-            found.append(Stamp(name, stat.st_ino, stat.st_size, stat.st_ctime_ns))
-        return tuple(found)
+        with _reported("look at", folder), suppress(FileNotFoundError), os.scandir(folder) as seen:
+            for one in seen:
+                with suppress(FileNotFoundError):
+                    stat = one.stat(follow_symlinks=False)
+                    found.append((one.name, stat.st_ino, stat.st_size, stat.st_ctime_ns))
+        return tuple(Stamp(*one) for one in sorted(found))
 
     def boot_id(self) -> str:
         with _reported("read", self._boot_id):

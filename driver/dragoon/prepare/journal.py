@@ -17,7 +17,7 @@ import msgspec
 from dragoon.api.claims import ClaimRef
 from dragoon.errors import StateError
 from dragoon.prepare.effects import Effects
-from dragoon.prepare.paths import SET_ASIDE, Paths
+from dragoon.prepare.paths import SET_ASIDE, Paths, temporary
 from dragoon.prepare.port import PreparedDevice
 from dragoon.prepare.steps import Step
 from dragoon.prepare.storing import replace_file
@@ -164,14 +164,14 @@ class Journal:
         return done
 
     def remove(self, uid: str) -> None:
-        """Forgets a claim, also what was set aside of it.
+        """Forgets a claim, also what was set aside and what was never finished of it.
 
         The folder is not synced: an entry that a power cut brings back is of an earlier boot, so
         it holds nothing, and the sweep finds that its claim has gone.
         """
         path = self._paths.journal(uid)
         for name in self._effects.names(self._paths.journal_folder):
-            if name in {path.name, _aside(path).name}:
+            if name in {path.name, _aside(path).name, temporary(path).name}:
                 self._effects.remove(path.with_name(name))
 
     def is_set_aside(self, uid: str) -> bool:

@@ -68,7 +68,8 @@ def apply(effects: Effects, paths: Paths, uid: str, step: Step) -> None:
     The folder may have gone with all that was in it: the runtime's one often lives in memory.
     """
     path = step.path(paths, uid)
-    effects.make_folder(path.parent, _FOLDER_MODE)
+    if not effects.exists(path.parent):
+        effects.make_folder(path.parent, _FOLDER_MODE)
     replace_file(effects, path, step.data(), _MODE)
 
 

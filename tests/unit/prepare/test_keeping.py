@@ -341,3 +341,52 @@ async def test_starting_on_a_folder_that_cannot_be_made_says_so(scene: Scene) ->
     with pytest.raises(StateError, match="cannot make folder") as caught:
         await scene.started(faults=Faults(every=errno.EROFS))
     assert "read-write" in caught.value.hint
+
+
+async def test_other_devices_after_a_half_prepared_try_roll_that_back(scene: Scene) -> None:
+    claim = await scene.claim("one")
+    effects = MemoryEffects(scene.disk)
+    engine = scene.engine(effects)
+    await engine.start()
+    # Six effects write the journal and the marker; the seventh would begin with the spec.
+    effects.faults = Faults(crash_at=len(effects.performed) + 6)
+    with pytest.raises(Crash):
+        await engine.prepare(claim)
+    assert scene.disk.files().keys() >= {PATHS.marker(claim.uid, device(0))}
+    await scene.deallocate(claim)
+    await scene.allocate(claim, result(1))
+
+    answer = await (await scene.started()).prepare(claim)
+
+    assert [one.device for one in answer] == [device(1)]
+    assert set(scene.disk.files()) == {
+        PATHS.journal(claim.uid),
+        PATHS.marker(claim.uid, device(1)),
+        PATHS.spec(claim.uid),
+    }
+
+
+async def test_the_journal_is_durable_before_the_first_effect_and_goes_after_the_last(
+    scene: Scene,
+) -> None:
+    effects = MemoryEffects(scene.disk)
+    engine = scene.engine(effects)
+    await engine.start()
+    claim = await scene.claim("one")
+    effects.performed.clear()
+    await engine.prepare(claim)
+    first = next(n for n, done in enumerate(effects.performed) if "markers" in done)
+    assert effects.performed[:first] == [
+        f"write {temporary(PATHS.journal(claim.uid))}",
+        f"sync {temporary(PATHS.journal(claim.uid))}",
+        f"rename {PATHS.journal(claim.uid)}",
+        f"sync folder {PATHS.journal_folder}",
+    ]
+
+    effects.performed.clear()
+    await engine.unprepare(claim)
+    assert effects.performed == [
+        f"remove {PATHS.spec(claim.uid)}",
+        f"remove {PATHS.marker(claim.uid, device(0))}",
+        f"remove {PATHS.journal(claim.uid)}",
+    ]
