@@ -3,6 +3,7 @@
 import re
 from typing import Final
 
+from dragoon.api import limits
 from dragoon.errors import ConfigError, InvalidInputError
 
 DRIVER_NAME: Final = "gpu.dragoon.dev"
@@ -23,7 +24,6 @@ LABEL_COEXIST: Final = "dragoon.dev/coexist"
 
 FINALIZER: Final = "resource.kubernetes.io/delete-protection"
 
-_DRIVER_NAME_LIMIT = 63
 _UID = re.compile(r"[0-9A-Za-z][0-9A-Za-z-]{0,62}")
 
 
@@ -32,20 +32,10 @@ def check_driver_name(name: str) -> str:
 
     Source: KEP-4381, ResourceSlice validation of `spec.driver`.
     """
-    labels = name.split(".")
-    ok = all(
-        label
-        and label.isascii()
-        and label.replace("-", "").isalnum()
-        and label == label.lower()
-        and not label.startswith("-")
-        and not label.endswith("-")
-        for label in labels
-    )
-    if len(name) > _DRIVER_NAME_LIMIT or not ok:
+    if not limits.is_subdomain(name, limits.DRIVER_NAME_BYTES):
         raise ConfigError(
             f"driver name: found {name!r} ({len(name)} characters), allowed is a lower-case DNS "
-            f"subdomain of at most {_DRIVER_NAME_LIMIT} characters",
+            f"subdomain of at most {limits.DRIVER_NAME_BYTES} characters",
             hint="set driverName to a name such as gpu.dragoon.dev",
         )
     return name

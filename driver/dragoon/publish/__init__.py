@@ -1,8 +1,9 @@
 """GPUs to devices to ResourceSlices, and the reconciler that keeps them published (DESIGN section 4).
 
 Pure: `attributes`, `devices`, `domains`, `owners`, `slices`, `comparing`, `reconciling`. They say
-what should stand in the API server and which writes lead there. `observed` remembers what stands
-there, `publisher` writes, `offering` brings hardware and other owners of the cards together.
+what should stand in the API server and which writes lead there. `offering` brings hardware and
+other owners of the cards together; `publisher` writes, when `pacing` says so, after `probing` what
+the server keeps.
 
 May import: dragoon.gpu, dragoon.kube, dragoon.telemetry, dragoon.api and below; never
 dragoon.prepare. Invariants: what is written is always valid; nothing is written while the kubelet

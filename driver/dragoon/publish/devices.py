@@ -9,18 +9,17 @@ import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from dragoon.api import limits, names
 from dragoon.api.device_validation import Finding, check_device
 from dragoon.gpu.model import FabricState, Gpu, Inventory, LostGpu, PciAddress
 from dragoon.gpu.naming import whole_name
+from dragoon.kube.port import Object
 from dragoon.publish import attributes
 from dragoon.publish.attributes import Facts
 
 _NOT_IN_LABEL: Final = re.compile(r"[^A-Za-z0-9_.-]+", re.ASCII)
-
-Object = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,11 +34,6 @@ class Due:
         self._open = False
         self._changed = asyncio.Event()
 
-    @property
-    def pending(self) -> bool:
-        """Something was requested and not yet waited for."""
-        return self._at < math.inf
-
     def request(self, delay: float = 0.0) -> None:
         """Asks to be woken in so many seconds, or earlier if that was asked before."""
         self._at = min(self._at, asyncio.get_running_loop().time() + delay)

@@ -8,14 +8,12 @@ order in which the allocator reads.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from dragoon.api import limits
+from dragoon.kube.port import Object
 from dragoon.publish import comparing, slices
 from dragoon.publish.comparing import Content
 from dragoon.publish.slices import Pool
-
-Object = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)

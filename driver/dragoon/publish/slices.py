@@ -13,7 +13,7 @@ from dragoon.api import limits
 from dragoon.errors import ConfigError
 from dragoon.gpu.model import Inventory, PciAddress
 from dragoon.gpu.topology import nvlink_domains
-from dragoon.kube.port import NODES, SLICES
+from dragoon.kube.port import NODES, SLICES, Object
 from dragoon.publish import domains
 from dragoon.publish.devices import Device, build
 
@@ -27,8 +27,6 @@ _PREFIX_BYTES: Final = 57
 
 _INDEX: Final = re.compile(r"([0-9a-f]{5,})-", re.ASCII)
 _POOL_SUFFIX: Final = "/gpu"
-
-Object = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)

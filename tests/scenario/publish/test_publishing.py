@@ -101,7 +101,8 @@ async def test_a_wipe_is_not_repaired_until_the_kubelet_has_registered_us_again(
 
 
 async def test_c16_wiped_slices_are_back_within_seconds(bench: Bench) -> None:
-    async with publishing(bench, MANY, pace=Pace()):
+    # Edits may wait, a wipe must not.
+    async with publishing(bench, MANY, pace=replace(Pace(), edit=60.0)):
         (before, *_) = await bench.slices()
         await bench.wipe()
         await until(lambda: bench.shows(MANY))
@@ -174,6 +175,7 @@ async def test_c16_unchanged_hardware_is_not_written_again(bench: Bench) -> None
     async with publishing(bench) as publisher:
         before = len(bench.calls())
         publisher.offer(FINE)
+        assert publisher.state.current
         publisher.allow(True)
         publisher.allow(False)
         publisher.allow(True)
@@ -205,7 +207,11 @@ async def test_an_offer_in_the_middle_of_an_attempt_is_published_next(bench: Ben
     async with running(publisher):
         await held.reached.wait()
         publisher.offer(MORE)
+        next_ = bench.api.faults.hang(verb="replace", resource=SLICES)
         held.lift()
+        await next_.reached.wait()
+        assert not publisher.state.current
+        next_.lift()
         await publisher.published()
         assert await bench.shows(MORE)
 
@@ -434,6 +440,13 @@ async def test_taints_of_the_published_devices_protect_them(bench: Bench) -> Non
         (slice_,) = await bench.slices()
         (taint,) = slice_["spec"]["devices"][1]["taints"]
         assert (taint["key"], taint["effect"]) == (names.TAINT_LOST, "NoSchedule")
+
+
+async def test_a_server_that_keeps_taints_is_asked_once(bench: Bench) -> None:
+    async with publishing(bench, LOST):
+        await bench.edit(devices=[])
+        await until(lambda: bench.shows(LOST))
+        assert len(bench.calls("create")) == 2  # the dry run and the slice
 
 
 async def test_a_name_that_no_node_can_have_is_refused_at_once(bench: Bench) -> None:
