@@ -15,7 +15,15 @@ from dragoon.prepare import steps
 from dragoon.prepare.deciding import Begin, Keep, WaitFor, decide
 from dragoon.prepare.effects import Effects
 from dragoon.prepare.guard import Holder, holder_of, holder_of_spec
-from dragoon.prepare.journal import Broken, Contents, Entry, Journal, unreadable
+from dragoon.prepare.journal import (
+    Broken,
+    Contents,
+    Entry,
+    Foreign,
+    Journal,
+    damaged,
+    of_another_version,
+)
 from dragoon.prepare.observing import Observer, Repaired, Reported
 from dragoon.prepare.settings import PrepareSettings
 
@@ -92,13 +100,18 @@ class Executor:
 
     def in_use(self, uid: str) -> bool:
         """Whether containers may live with a claim: it was answered, in this boot."""
-        entry = self.journal.read(uid)
-        return isinstance(entry, Entry) and entry.answered_in(self.effects.boot_id())
+        match self.journal.read(uid):
+            case Entry() as entry:
+                return entry.answered_in(self.effects.boot_id())
+            case None:
+                return self.journal.is_set_aside(uid)
+            case _:
+                return True
 
     def prepared(self) -> int:
         """How many claims are prepared in this boot."""
         boot_id = self.effects.boot_id()
-        return sum(entry.answered_in(boot_id) for entry in self.journal.contents().entries)
+        return sum(entry.answered_in(boot_id) for entry in self.journal.contents().held)
 
     def restore(self, entry: Entry) -> None:
         """Makes every step of a prepared claim hold again (case C29). The caller has its lock."""
@@ -115,11 +128,17 @@ class Executor:
             yield
 
     def own(self, uid: str) -> Entry | None:
+        """The entry of a claim; a damaged one is set aside. The caller has its lock.
+
+        Raises StateError for one that another version wrote.
+        """
         match self.journal.read(uid):
             case Broken() as broken:
-                self._observer(Reported(uid, str(unreadable(broken))))
+                self._observer(Reported(uid, str(damaged(broken))))
                 self.journal.set_aside(uid)
                 return None
+            case Foreign() as foreign:
+                raise of_another_version(foreign)
             case entry:
                 return entry
 
@@ -134,7 +153,7 @@ class Executor:
 
     def _others(self, wanted: Entry) -> tuple[Holder, ...]:
         contents = self.journal.contents()
-        known = [holder_of(one) for one in contents.entries if one.boot_id == wanted.boot_id]
+        known = [holder_of(one) for one in contents.held if one.boot_id == wanted.boot_id]
         return (*known, *self._unreadable_holders(contents))
 
     def _unreadable_holders(self, contents: Contents) -> Iterator[Holder]:

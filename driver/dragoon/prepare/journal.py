@@ -2,8 +2,10 @@
 
 A file is `{"checksum": ..., "entry": {...}}`; the checksum covers the bytes of the entry as they
 are stored, so that another version's way of encoding cannot break it (case C32). Fields that this
-version does not know are kept when it rewrites a file. A file that cannot be read is reported and
-set aside under another name: it never stops the others.
+version does not know are kept when it rewrites a file. A file that was damaged is reported and set
+aside under another name. One that is whole, but of a version that does steps which this one does not
+know, belongs to the other plugin of a rolling update: it is left as it is, and its claim is guarded
+but not touched. Neither stops the others.
 """
 
 import enum
@@ -102,18 +104,31 @@ class Broken:
 
 
 @dataclass(frozen=True, slots=True)
+class Foreign:
+    """An undamaged entry with steps that this version does not know; `entry` has none of them."""
+
+    entry: Entry
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
 class Contents:
     """The whole journal. set_aside are UIDs of which an unreadable file was kept."""
 
     entries: tuple[Entry, ...] = ()
+    foreign: tuple[Foreign, ...] = ()
     broken: tuple[Broken, ...] = ()
     set_aside: frozenset[str] = frozenset()
 
     @property
     def unreadable(self) -> frozenset[str]:
         """Claims that were prepared here, and of which no entry can be read now."""
-        readable = {entry.uid for entry in self.entries}
-        return (self.set_aside | {one.uid for one in self.broken}) - readable
+        return (self.set_aside | {one.uid for one in self.broken}) - {e.uid for e in self.held}
+
+    @property
+    def held(self) -> tuple[Entry, ...]:
+        """Everything that says which devices it holds."""
+        return (*self.entries, *(one.entry for one in self.foreign))
 
 
 class Journal:
@@ -123,7 +138,7 @@ class Journal:
         self._effects = effects
         self._paths = paths
 
-    def read(self, uid: str) -> Entry | Broken | None:
+    def read(self, uid: str) -> Entry | Foreign | Broken | None:
         """The entry of a claim, None if there is no file."""
         data = self._effects.read(self._paths.journal(uid))
         return None if data is None else _decode(uid, data)
@@ -131,6 +146,7 @@ class Journal:
     def contents(self) -> Contents:
         """Every entry. Files that are not the journal's are left alone and not mentioned."""
         entries: list[Entry] = []
+        foreign: list[Foreign] = []
         broken: list[Broken] = []
         aside: set[str] = set()
         for name in self._effects.names(self._paths.journal_folder):
@@ -144,9 +160,11 @@ class Journal:
             match self.read(uid):
                 case Entry() as entry:
                     entries.append(entry)
+                case Foreign() as newer:
+                    foreign.append(newer)
                 case Broken() as unreadable:
                     broken.append(unreadable)
-        return Contents(tuple(entries), tuple(broken), frozenset(aside))
+        return Contents(tuple(entries), tuple(foreign), tuple(broken), frozenset(aside))
 
     def begin(self, entry: Entry) -> None:
         """Records what is about to be done; once this returned, a power cut does not forget it."""
@@ -201,25 +219,35 @@ def _encode(entry: Entry, unknown: dict[str, Any]) -> bytes:
     return msgspec.json.encode(_Envelope(_checksum(body), msgspec.Raw(body))) + b"\n"
 
 
-def _decode(uid: str, data: bytes) -> Entry | Broken:
+def _decode(uid: str, data: bytes) -> Entry | Foreign | Broken:
     try:
         envelope = msgspec.json.decode(data, type=_Envelope)
         body = bytes(envelope.entry)
         if envelope.checksum != _checksum(body):
             return Broken(uid, "the checksum does not match: the file was damaged or edited")
-        entry = msgspec.json.decode(body, type=Entry)
+        found = _understand(body)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         return Broken(uid, f"not a journal entry of a version that can be read: {error}")
+    entry = found.entry if isinstance(found, Foreign) else found
     if entry.uid != uid:
         return Broken(uid, f"the entry is of claim {entry.uid}, the file name of {uid}")
-    return entry
+    return found
+
+
+def _understand(body: bytes) -> Entry | Foreign:
+    try:
+        return msgspec.json.decode(body, type=Entry)
+    except msgspec.ValidationError as error:
+        without = msgspec.json.decode(body, type=dict[str, Any]) | {"steps": []}
+        return Foreign(msgspec.convert(without, Entry), str(error))
 
 
 def _unknown_fields(data: bytes | None) -> dict[str, Any]:
     if data is None:
         return {}
     try:
-        body = msgspec.json.decode(msgspec.json.decode(data, type=_Envelope).entry)
+        envelope = msgspec.json.decode(data, type=_Envelope)
+        body = msgspec.json.decode(envelope.entry, type=dict[str, Any])
     except (msgspec.DecodeError, UnicodeDecodeError):
         return {}
     return {name: value for name, value in body.items() if name not in _KNOWN}
@@ -229,9 +257,18 @@ def _checksum(body: bytes) -> str:
     return f"sha256:{hashlib.sha256(body).hexdigest()}"
 
 
-def unreadable(broken: Broken) -> StateError:
-    """The error that tells about a broken file."""
+def damaged(broken: Broken) -> StateError:
+    """The error that tells about a damaged file."""
     return StateError(
         f"journal of claim {broken.uid}: {broken.reason}",
         hint="it is kept under another name; the claim is prepared anew when the kubelet asks",
+    )
+
+
+def of_another_version(foreign: Foreign) -> StateError:
+    """The error that tells about a claim that another version of this plugin has prepared."""
+    return StateError(
+        f"claim {foreign.entry.claim} was prepared by version {foreign.entry.version} of the "
+        f"journal, which this plugin does not understand: {foreign.reason}",
+        hint="run the newer plugin again until the claims of this node have ended",
     )

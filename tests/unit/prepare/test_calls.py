@@ -8,6 +8,7 @@ import pytest
 from dragoon.api.claims import ClaimRef
 from dragoon.errors import (
     ApiForbiddenError,
+    ApiUnavailableError,
     ClaimGoneError,
     ClaimInUseError,
     ClaimNotAllocatedError,
@@ -330,9 +331,9 @@ async def test_c50_a_claim_that_cannot_be_read_is_a_retryable_error_and_leaves_n
     call = asyncio.create_task(engine.prepare(claim))
     await pass_time(scene, call)
 
-    with pytest.raises(Exception, match="API server is away") as caught:
+    with pytest.raises(ApiUnavailableError) as caught:
         call.result()
-    assert getattr(caught.value, "retryable", False)
+    assert caught.value.retryable
     assert 40 <= scene.clock.now() < 44
     assert scene.files == {}
 

@@ -9,7 +9,7 @@ import pytest
 
 from dragoon.prepare import cdi
 from dragoon.prepare.effects_memory import MemoryDisk, MemoryEffects
-from dragoon.prepare.journal import Broken, Entry, HeldDevice, Journal, State
+from dragoon.prepare.journal import Broken, Entry, Foreign, HeldDevice, Journal, State
 from dragoon.prepare.paths import Paths
 from dragoon.prepare.steps import CdiFile, Marker
 
@@ -42,7 +42,7 @@ def journal(effects: MemoryEffects) -> Journal:
     return Journal(effects, PATHS)
 
 
-def stored(body: dict[str, Any]) -> bytes:
+def stored(body: Any) -> bytes:
     data = json.dumps(body).encode()
     checksum = f"sha256:{hashlib.sha256(data).hexdigest()}"
     return b'{"checksum": "%s", "entry": %s}' % (checksum.encode(), data)
@@ -105,10 +105,7 @@ BROKEN = {
     "no envelope": b'{"version": 1}',
     "bytes that are no text": b"\xff\xfe\x00",
     "a field of a wrong type": stored({"version": 1, "uid": 7}),
-    "a step of a later version": stored(
-        json.loads('{"namespace": "n", "name": "n", "bootId": "b", "state": "prepared"}')
-        | {"uid": UID, "version": 2, "devices": [], "steps": [{"step": "mig"}]}
-    ),
+    "an entry that is a list": stored([]),
 }
 
 
@@ -167,6 +164,24 @@ def test_c32_the_checksum_is_of_the_stored_bytes_not_of_another_encoding(
     reordered = dict(reversed(body.items())) | {"extra": None}
     effects.write(FILE, stored(reordered), 0o600)
     assert journal.read(UID) == ENTRY
+
+
+def test_c32_an_entry_with_steps_of_a_later_version_is_left_to_that_version(
+    effects: MemoryEffects, journal: Journal
+) -> None:
+    journal.begin(ENTRY)
+    newer = body_of(effects.read(FILE)) | {"version": 2, "steps": [{"step": "mig", "x": 1}]}
+    effects.write(FILE, stored(newer), 0o600)
+
+    foreign = journal.read(UID)
+
+    assert isinstance(foreign, Foreign)
+    assert foreign.entry.devices == ENTRY.devices
+    assert "mig" in foreign.reason
+    contents = journal.contents()
+    assert contents.held == (foreign.entry,)
+    assert contents.entries == ()
+    assert not contents.unreadable
 
 
 def test_an_entry_in_the_file_of_another_claim_is_broken(

@@ -2,13 +2,15 @@
 
 import asyncio
 import errno
+import hashlib
+import json
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from dragoon.api.claims import claim_ref
-from dragoon.errors import DeviceLostError, StateError
+from dragoon.errors import DeviceBusyError, DeviceLostError, StateError
 from dragoon.gpu.model import Inventory
 from dragoon.kube.port import CLAIMS
 from dragoon.prepare.effects_memory import Crash, Faults, MemoryEffects
@@ -160,12 +162,36 @@ async def test_c32_a_broken_entry_is_set_aside_and_its_devices_stay_guarded(
     assert f"state/journal/{broken.uid}.json.broken" in scene.files
     assert scene.files[f"cdi/{PATHS.spec(broken.uid).name}"] == spec
     assert await again.prepare(good) == answers[1]
-    with pytest.raises(Exception, match=f"claim .*{broken.uid}.* is still prepared"):
+    with pytest.raises(DeviceBusyError, match=f"claim .*{broken.uid}.* is still prepared"):
         await again.prepare(await scene.claim("thief"))
     assert await again.prepare(broken) == answers[0]
     for claim in (broken, good):
         await again.unprepare(claim)
     assert scene.files == {}
+
+
+async def test_c32_a_claim_of_a_later_version_is_guarded_but_not_touched(scene: Scene) -> None:
+    engine = await scene.started()
+    claim = await scene.claim("one")
+    await engine.prepare(claim)
+    path = PATHS.journal(claim.uid)
+    body = json.loads(scene.disk.files()[path])["entry"] | {"version": 2}
+    data = json.dumps(body | {"steps": [*body["steps"], {"step": "mig"}]})
+    checksum = f"sha256:{hashlib.sha256(data.encode()).hexdigest()}"
+    newer = f'{{"checksum": "{checksum}", "entry": {data}}}'.encode()
+    MemoryEffects(scene.disk).write(path, newer, 0o600)
+    before = scene.files
+
+    older = await scene.started(wait_s=0.0)
+
+    assert "by version 2 of the journal" in scene.told(Reported)[0].problem
+    with pytest.raises(DeviceBusyError, match="team-a/one"):
+        await older.prepare(await scene.claim("thief"))
+    for call in (older.prepare, older.unprepare):
+        with pytest.raises(StateError, match="does not understand"):
+            await call(claim)
+    await older.reconcile()
+    assert scene.files == before
 
 
 async def test_c32_a_claim_whose_entry_is_broken_is_unprepared_all_the_same(
@@ -242,7 +268,7 @@ async def left_half_prepared(scene: Scene, name: str) -> str:
 async def test_a_half_prepared_claim_keeps_its_gpu_and_is_continued(scene: Scene) -> None:
     uid = await left_half_prepared(scene, "one")
     engine = await scene.started(wait_s=0.0)
-    with pytest.raises(Exception, match=uid):
+    with pytest.raises(DeviceBusyError, match=uid):
         await engine.prepare(await scene.claim("thief"))
     held = await scene.api.get(CLAIMS, "one", namespace="team-a")
     assert await engine.prepare(claim_ref(held))
