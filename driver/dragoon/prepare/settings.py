@@ -1,6 +1,6 @@
 """The settings of prepare, all in one frozen object."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 from dragoon.api.names import check_driver_name
@@ -17,6 +17,11 @@ class PrepareSettings:
 
     wait_s is how long one call waits for another claim, or for the API server: the kubelet cancels
     a call after 45 s and then retries only after 60 to 90 s (kubelet-tried.md section 0, point 1).
+    While it waits, the claim is read again every reread_s and the journal looked at every poll_s.
+    lock_s, api_patience_s and hardware_patience_s are how long one try waits for another plugin
+    process, an answer of the API server, and one of the driver. ending_s is how long an unprepare
+    waits for the API server to show that the containers have ended. watch_s and sweep_s are the
+    pauses between looks at the folders, and between comparisons with the API server.
     """
 
     driver: str
@@ -34,11 +39,14 @@ class PrepareSettings:
     ending_s: float = 3.0
     watch_s: float = 1.0
     sweep_s: float = 60.0
-    paths: Paths = field(init=False)
 
     def __post_init__(self) -> None:
         check_driver_name(self.driver)
-        object.__setattr__(self, "paths", Paths(self.driver, self.state_folder, self.cdi_folder))
+
+    @property
+    def paths(self) -> Paths:
+        """The files of claims."""
+        return Paths(self.driver, self.state_folder, self.cdi_folder)
 
     @property
     def pool(self) -> str:
