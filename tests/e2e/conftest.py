@@ -1,5 +1,6 @@
 """The real cluster of hack/cluster, two nodes, a simulated DGX H100 in each."""
 
+import os
 import subprocess
 import uuid
 from collections.abc import Generator, Iterator
@@ -17,6 +18,8 @@ from testbed.waiting import until
 # Two checkouts may test at once.
 _CLUSTER = f"e2e-{default_name()}"
 _MACHINE = "dgx-h100"
+_VERSION = "DRAGOON_E2E_KUBERNETES"
+"""Another version of Kubernetes than the default, such as 1.36.3."""
 _FIGURES = pytest.StashKey[list[str]]()
 
 
@@ -26,7 +29,7 @@ def cluster() -> Iterator[Cluster]:
     bringup.up(
         _CLUSTER,
         node_count=2,
-        kubernetes=versions.DEFAULT_KUBERNETES,
+        kubernetes=os.environ.get(_VERSION, versions.DEFAULT_KUBERNETES),
         settings=Settings(),
         install=False,
     )
