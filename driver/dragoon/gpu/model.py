@@ -106,12 +106,29 @@ class MigMode:
     pending: bool
 
 
+@dataclass(frozen=True, slots=True, order=True)
+class Placement:
+    """A run of memory slices of a card (nvmlGpuInstancePlacement_t)."""
+
+    start: int
+    size: int
+
+    def __str__(self) -> str:
+        """As `nvidia-smi mig -lgi` prints it, `4:4`."""
+        return f"{self.start}:{self.size}"
+
+    def overlaps(self, other: Self) -> bool:
+        """Both take some memory slice."""
+        return self.start < other.start + other.size and other.start < self.start + self.size
+
+
 @dataclass(frozen=True, slots=True)
 class MigProfile:
     """A GPU instance profile that a card offers, with its possible placements.
 
     number is NVML's enum (NVML_GPU_INSTANCE_PROFILE_*), identity the id that the driver gives it;
-    starts and size count memory slices; instances is how many fit on an empty card.
+    slices are compute slices; starts and size count memory slices; instances is how many fit on an
+    empty card.
     """
 
     name: str
@@ -123,6 +140,16 @@ class MigProfile:
     multiprocessors: int | None
     starts: tuple[int, ...]
     size: int
+
+    @property
+    def memory_bytes(self) -> int | None:
+        """What an instance can use; None where the card does not say it."""
+        return None if self.memory_mib is None else self.memory_mib << 20
+
+    @property
+    def placements(self) -> tuple[Placement, ...]:
+        """Where an instance may lie, by start."""
+        return tuple(Placement(start, self.size) for start in self.starts)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,9 @@
 """Device names: from the PCI address, never from an index or a minor number (DESIGN section 4)."""
 
-from dragoon.gpu.model import Gpu, Inventory, LostGpu, PciAddress
+from collections.abc import Iterable
+
+from dragoon.gpu.mig import slug
+from dragoon.gpu.model import Gpu, Inventory, LostGpu, MigProfile, PciAddress, Placement
 
 _PREFIX = "gpu-"
 
@@ -16,4 +19,20 @@ def find(inventory: Inventory, device: str) -> Gpu | LostGpu | None:
     for card in cards:
         if card.address is not None and whole_name(card.address) == device:
             return card
+    return None
+
+
+def mig_name(address: PciAddress, profile: MigProfile, start: int) -> str:
+    """The name of a MIG device: parent, profile, start: `gpu-0000-65-00-0-mig-3g20gb-4`."""
+    return f"{whole_name(address)}-mig-{slug(profile)}-{start}"
+
+
+def find_mig(
+    address: PciAddress, profiles: Iterable[MigProfile], device: str
+) -> tuple[MigProfile, Placement] | None:
+    """Which profile and placement of the card a device name means; None where it means none."""
+    for profile in profiles:
+        for placement in profile.placements:
+            if mig_name(address, profile, placement.start) == device:
+                return profile, placement
     return None

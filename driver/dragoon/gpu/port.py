@@ -1,21 +1,27 @@
-"""How the rest of Dragoon asks about GPUs.
+"""How the rest of Dragoon asks about GPUs, and changes them.
 
-Implemented by `gpu.nvml.NvmlGpus` (over the real or the simulated library) and by
-`gpu.port.FixedGpus` for tests of the layers above.
+| port | what | real | fake |
+|---|---|---|---|
+| `Gpus` | the look at whole GPUs | `gpu.nvml.NvmlGpus` | `FixedGpus` here |
+| `MigCards` | dividing a card | `NvmlGpus.mig` | `gpu.mig_memory.MemoryMigCards` |
+| `Processes` | who uses a card | `NvmlGpus.processes` | `gpu.mig_memory.MemoryMigCards` |
+| `MemoryLimits` | the driver's caps per cgroup | `NvmlGpus.limits` | `gpu.limits_memory.MemoryCaps` |
+
+The calls of all ports block (NVML may take seconds on a busy or sick card): never call them on the
+event loop. They may be called from several threads. Cards are named by PCI address.
 """
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Protocol
 
-from dragoon.gpu.model import Inventory
+from dragoon.gpu.limits import MemoryLimit
+from dragoon.gpu.mig import GpuProcess, MigCard, MigInstance
+from dragoon.gpu.model import Inventory, MigMode, PciAddress, Placement
 
 
 class Gpus(Protocol):
-    """The GPUs of this node.
-
-    Calls block (NVML may take seconds on a busy or sick card): never call them on the event loop.
-    They may be called from several threads.
-    """
+    """The GPUs of this node."""
 
     def inventory(self) -> Inventory:
         """Looks at all cards now.
@@ -28,6 +34,85 @@ class Gpus(Protocol):
 
     def close(self) -> None:
         """Releases the library. Idempotent."""
+        ...
+
+
+class MigCards(Protocol):
+    """Cards that can be divided.
+
+    Every method raises DeviceLostError for a card that is gone or answers nothing, and otherwise
+    the errors of `gpu.faults`. Nothing is cached: handles, ids, minors and UUIDs are asked for
+    anew by every call. Changes of one card must not run at the same time: the caller locks per
+    card. Different cards may change at once.
+    """
+
+    def card(self, address: PciAddress) -> MigCard | None:
+        """Mode and profiles with placements, from the card itself; None when it has no MIG."""
+        ...
+
+    def instances(self, address: PciAddress) -> tuple[MigInstance, ...]:
+        """Every GPU instance, with or without a compute instance, whoever made it, by placement.
+
+        Empty outside MIG mode, and on cards without MIG.
+        """
+        ...
+
+    def set_mode(self, address: PciAddress, *, enabled: bool) -> MigMode:
+        """Changes the MIG mode and reads it back. Idempotent.
+
+        A change that is refused leaves nothing pending. Raises FeatureMissingError,
+        CardInUseError (names the processes or instances), ResetRequiredError.
+        """
+        ...
+
+    def create(self, address: PciAddress, profile: str, placement: Placement) -> MigInstance:
+        """Makes a GPU instance there, and one compute instance that fills it; returns it as seen.
+
+        When the second half fails the first is taken back. Raises InvalidInputError for a profile
+        or placement that the card does not have (lists those it has), PlacementTakenError,
+        FeatureMissingError while the card is not in MIG mode.
+        """
+        ...
+
+    def destroy(self, address: PciAddress, identity: int, uuid: str | None) -> None:
+        """Removes the GPU instance with that id and its compute instance, if it is the one meant.
+
+        uuid is that of its only MIG device; None means that it has no compute instance. One that
+        is gone already is fine. Raises InstanceChangedError, and touches nothing, when it is
+        another one; CardInUseError when it is used. The compute instance may then be gone and the
+        GPU instance still be there: look again, and ask with None.
+        """
+        ...
+
+
+class Processes(Protocol):
+    """Who uses a card."""
+
+    def __call__(self, address: PciAddress) -> tuple[GpuProcess, ...]:
+        """Every process that the driver lists for the card and its MIG devices, by pid.
+
+        Raises DeviceLostError, HardwareError.
+        """
+        ...
+
+
+class MemoryLimits(Protocol):
+    """The driver's own caps on GPU memory per cgroup (r615 and later, cgroup v2).
+
+    cgroup is the full path of its folder. All methods raise DeviceLostError,
+    FeatureMissingError (old driver, or a card in MIG mode), StateError for a cgroup that is not
+    there.
+    """
+
+    def get(self, address: PciAddress, cgroup: Path) -> MemoryLimit:
+        """The limit and the use of the cgroup on that card."""
+        ...
+
+    def set(self, address: PciAddress, cgroup: Path, limit: MemoryLimit) -> MemoryLimit:
+        """Sets the limit, and returns what was read back. Whoever deletes the cgroup clears it.
+
+        Raises HardwareError when it reads back differently.
+        """
         ...
 
 

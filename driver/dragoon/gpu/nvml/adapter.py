@@ -1,7 +1,8 @@
 """The GPUs of this node, through NVML."""
 
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -14,7 +15,9 @@ from dragoon.gpu.nvml.card import look_at
 from dragoon.gpu.nvml.library import Library
 from dragoon.gpu.nvml.links import with_known_ends
 from dragoon.gpu.nvml.lost import locate, told_apart
+from dragoon.gpu.nvml.mig import NvmlMigCards
 from dragoon.gpu.nvml.survey import read_memory_node, read_mig_profiles, read_symbols
+from dragoon.gpu.nvml.usage import NvmlMemoryLimits, NvmlProcesses
 from dragoon.gpu.pci import BusCard, Roots, bus_cards
 
 
@@ -29,7 +32,10 @@ class Survey:
 
 
 class NvmlGpus:
-    """Implements `gpu.port.Gpus` with the driver library. Thread-safe; calls block.
+    """Implements the ports of `gpu.port` with the driver library. Thread-safe; calls block.
+
+    Itself it is the port `Gpus`; `mig`, `processes` and `limits` are the others. A look never
+    waits for a change of a card, nor the other way round.
 
     `stand_in` is a library to use in place of the installed one; then `simulated` is true. The
     library lists cards as they were when it was opened, so it is opened again after a look that
@@ -50,12 +56,22 @@ class NvmlGpus:
         self._seen: dict[PciAddress, Gpu] = {}
         self._opened_with: frozenset[PciAddress] | None = None
         self._on_close = on_close
+        self._looking = threading.RLock()
+        self.processes = NvmlProcesses(self.session, self.roots)
+        self.mig = NvmlMigCards(self.session, self.roots, self._forget_opening)
+        self.limits = NvmlMemoryLimits(self.session)
 
-    def inventory(self) -> Inventory:
-        """See `gpu.port.Gpus`."""
+    @contextmanager
+    def session(self) -> Iterator[tuple[BusCard, ...]]:
+        """The library, open and behind pynvml, and the cards that the kernel lists."""
         with self._library.held():
             bus = bus_cards(self.roots)
             self._open(bus)
+            yield bus
+
+    def inventory(self) -> Inventory:
+        """See `gpu.port.Gpus`."""
+        with self._looking, self.session() as bus:
             try:
                 return self._look(bus)
             except HardwareError:
@@ -64,7 +80,7 @@ class NvmlGpus:
 
     def survey(self) -> Survey:
         """One look, and what a report about a machine wants to know besides. Changes nothing."""
-        with self._library.held():
+        with self._looking, self.session():
             inventory = self.inventory()
             profiles = {}
             nodes = {}
@@ -87,10 +103,9 @@ class NvmlGpus:
 
     def _open(self, bus: tuple[BusCard, ...]) -> None:
         addresses = frozenset(card.address for card in bus)
-        if addresses != self._opened_with:
-            self._library.shut()
+        if addresses == self._opened_with or self._library.shut_when_alone():
+            self._opened_with = addresses  # else a later call sees to it
         self._library.open()
-        self._opened_with = addresses
 
     def _forget_opening(self) -> None:
         self._opened_with = None

@@ -2,12 +2,13 @@
 
 pynvml holds its library and a cache of function pointers in module globals. A real and a simulated
 library, or two simulated nodes in one process, therefore take turns: `Library.held` puts its own
-library in place and keeps every other thread out.
+library in place and keeps users of every other one out. Threads that use the same library work at
+the same time, as NVML allows: a slow card holds up nobody else.
 """
 
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TypeVar
 
 import pynvml
@@ -15,7 +16,57 @@ import pynvml
 from dragoon.errors import DriverMissingError, HardwareError
 
 _T = TypeVar("_T")
-_turn = threading.RLock()
+
+
+class _Turn:
+    """Which library is behind pynvml, and the threads that use it now."""
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self._owner: Library | None = None
+        self._depths: dict[int, int] = {}
+
+    @contextmanager
+    def of(self, library: "Library", patience: float | None = None) -> Iterator[bool]:
+        """Lets the thread use the library until the block ends.
+
+        patience: seconds to wait until no other thread uses it or another one; False when they do
+        not end. None: waits for users of other libraries only, for ever.
+        """
+        me = threading.get_ident()
+        with self._changed:
+            entered = self._changed.wait_for(
+                lambda: self._may_enter(me, library, alone=patience is not None), patience
+            )
+            if entered:
+                self._depths[me] = self._depths.get(me, 0) + 1
+                self._owner = library
+                library.put_behind_pynvml()
+        try:
+            yield entered
+        finally:
+            if entered:
+                self._leave(me)
+
+    @contextmanager
+    def alone(self) -> Iterator[bool]:
+        """Whether this block is the only user; then nobody comes in until it ends."""
+        with self._changed:
+            yield self._depths == {threading.get_ident(): 1}
+
+    def _may_enter(self, me: int, library: "Library", *, alone: bool) -> bool:
+        others = set(self._depths) - {me}
+        return not others or (self._owner is library and not alone)
+
+    def _leave(self, me: int) -> None:
+        with self._changed:
+            self._depths[me] -= 1
+            if not self._depths[me]:
+                del self._depths[me]
+            self._changed.notify_all()
+
+
+_turn = _Turn()
 
 _NO_DRIVER = frozenset({pynvml.NVML_ERROR_LIBRARY_NOT_FOUND, pynvml.NVML_ERROR_DRIVER_NOT_LOADED})
 _HINTS = {
@@ -36,36 +87,47 @@ class Library:
     def __init__(self, stand_in: object | None = None) -> None:
         self._loaded = stand_in
         self._is_open = False
+        self._opening = threading.Lock()
 
     @contextmanager
     def held(self) -> Iterator[None]:
-        """Makes this the library behind pynvml, for this thread alone, until the block ends."""
-        with _turn:
-            if pynvml.nvmlLib is not self._loaded:
-                pynvml.nvmlLib = self._loaded
-                pynvml._nvmlGetFunctionPointer_cache.clear()  # noqa: SLF001 - cached by name only
+        """Makes this the library behind pynvml until the block ends, for every thread that asks."""
+        with _turn.of(self):
             try:
                 yield
             finally:
                 self._loaded = pynvml.nvmlLib
+
+    def put_behind_pynvml(self) -> None:
+        """For the turn only: from now on pynvml uses this library."""
+        if pynvml.nvmlLib is not self._loaded:
+            pynvml.nvmlLib = self._loaded
+            pynvml._nvmlGetFunctionPointer_cache.clear()  # noqa: SLF001 - cached by name only
 
     def open(self) -> None:
         """Initialises the library unless it is; only while held.
 
         Raises DriverMissingError or HardwareError.
         """
-        if not self._is_open:
-            self.ask("initialise", pynvml.nvmlInit)
-            self._is_open = True
+        with self._opening:
+            if not self._is_open:
+                self.ask("initialise", pynvml.nvmlInit)
+                self._is_open = True
+
+    def shut_when_alone(self) -> bool:
+        """Like `shut`, unless somebody else uses the library now; says whether it was done."""
+        with _turn.alone() as alone:
+            if alone:
+                self.shut()
+            return alone
 
     def shut(self) -> None:
         """Lets go of what `open` took; only while held. The next `open` sees the cards anew."""
-        if self._is_open:
-            self._is_open = False
-            try:
-                pynvml.nvmlShutdown()
-            except pynvml.NVMLError:
-                return  # nothing is left that could be released
+        with self._opening:
+            if self._is_open:
+                self._is_open = False
+                with suppress(pynvml.NVMLError):  # nothing is left that could be released
+                    pynvml.nvmlShutdown()
 
     def ask(self, what: str, question: Callable[[], _T]) -> _T:
         """Asks the library as a whole.
@@ -83,10 +145,6 @@ class Library:
 
     def close(self, patience: float = 2.0) -> None:
         """Shuts the library down. Gives up after `patience` seconds when a call hangs in it."""
-        if not _turn.acquire(timeout=patience):
-            return
-        try:
-            with self.held():
+        with _turn.of(self, patience) as entered:
+            if entered:
                 self.shut()
-        finally:
-            _turn.release()

@@ -22,6 +22,7 @@ from dragoon.gpu.sim.codes import (
     target,
 )
 from dragoon.gpu.sim.machine import Card, Wire
+from dragoon.gpu.sim.partitioning import is_resetless
 from dragoon.gpu.sim.state import CardState, State
 from dragoon.gpu.words import ARCHITECTURES, BRANDS, number_of
 
@@ -33,6 +34,7 @@ _FABRIC_V3 = 0x03000028
 _MOST_PROFILES = 0x12  # NVML_GPU_INSTANCE_PROFILE_COUNT
 _REMOTE_GPU, _REMOTE_SWITCH = 0, 2  # NVML_NVLINK_DEVICE_TYPE_*
 _SPEED_OF_LINK, _SPEED_COMMON = 164, 90  # NVML_FI_DEV_NVLINK_GET_SPEED, ..._SPEED_MBPS_COMMON
+_RESETLESS = 184  # NVML_FI_DEV_IS_RESETLESS_MIG_SUPPORTED
 _UNSIGNED_INT = 1  # NVML_VALUE_TYPE_UNSIGNED_INT
 _XID_CRITICAL = 0x8  # nvmlEventTypeXidCriticalError
 
@@ -87,7 +89,7 @@ def _brand(view: View, reference: Any) -> int:
 
 
 def _minor(view: View, reference: Any) -> int:
-    return put_number(reference, view.card.minor)
+    return put_number(reference, view.state.minor(view.slot))
 
 
 def _memory_node(view: View, reference: Any) -> int:
@@ -105,8 +107,9 @@ def _memory(view: View, reference: Any) -> int:
     if view.card.memory_mib is None:
         return NOT_SUPPORTED
     info = target(reference)
-    info.total = info.free = view.card.memory_mib * _MIB
-    info.used = 0
+    info.total = view.card.memory_mib * _MIB
+    info.used = sum(process.memory for process in view.now.processes)
+    info.free = info.total - info.used
     return SUCCESS
 
 
@@ -228,15 +231,17 @@ def _live_wire(view: View, link: Any) -> tuple[Wire | None, int]:
 
 def _field_values(view: View, count: Any, reference: Any) -> int:
     for value in target(reference)[: number(count)]:
-        speed = _speed(view, value.fieldId, value.scopeId)
-        value.nvmlReturn = NOT_SUPPORTED if speed is None else SUCCESS
+        found = _field(view, value.fieldId, value.scopeId)
+        value.nvmlReturn = NOT_SUPPORTED if found is None else SUCCESS
         value.valueType = _UNSIGNED_INT
-        value.value.uiVal = speed or 0
+        value.value.uiVal = found or 0
     return SUCCESS
 
 
-def _speed(view: View, field: int, scope: int) -> int | None:
+def _field(view: View, field: int, scope: int) -> int | None:
     links = len(view.card.wires)
+    if field == _RESETLESS and view.card.mig:
+        return int(is_resetless(view.card))
     if field == _SPEED_COMMON and links:
         return view.card.link_mb_per_second
     if field == _SPEED_OF_LINK and scope < links:

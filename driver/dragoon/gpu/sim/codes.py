@@ -17,14 +17,17 @@ DRIVER_NOT_LOADED = 9
 TIMEOUT = 10
 FUNCTION_NOT_FOUND = 13
 GPU_IS_LOST = 15
+RESET_REQUIRED = 16
+IN_USE = 19
+INSUFFICIENT_RESOURCES = 23
 ARGUMENT_VERSION_MISMATCH = 25
 
 # nvmlErrorString; pynvml knows the lower ones itself.
 TEXTS = {
     SUCCESS: "Success",
-    19: "In use by another client",
+    IN_USE: "In use by another client",
     21: "No data",
-    23: "Insufficient Resources",
+    INSUFFICIENT_RESOURCES: "Insufficient Resources",
     ARGUMENT_VERSION_MISMATCH: "Argument version mismatch",
     27: "Not ready",
     28: "GPU not found",
@@ -58,10 +61,16 @@ def put_text(buffer: Any, size: Any, text: bytes) -> int:
     return SUCCESS
 
 
-def put_handle(reference: Any, address: int) -> int:
-    """Writes an opaque pointer."""
-    ctypes.cast(reference, ctypes.POINTER(ctypes.c_void_p))[0] = address
+def put_handle(reference: Any, address: int, position: int = 0) -> int:
+    """Writes an opaque pointer: where a reference points, or at a position of an array."""
+    ctypes.cast(reference, ctypes.POINTER(ctypes.c_void_p))[position] = address
     return SUCCESS
+
+
+def put_member(struct: Any, name: str, address: int) -> None:
+    """Writes an opaque pointer into a member of a struct."""
+    kind = type(getattr(struct, name))
+    setattr(struct, name, ctypes.cast(ctypes.c_void_p(address), kind))
 
 
 def handle_address(handle: Any) -> int | None:

@@ -5,7 +5,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from dragoon.gpu.sim.changes import Changes
-from dragoon.gpu.sim.codes import SUCCESS, TIMEOUT, number, put_handle, target
+from dragoon.gpu.sim.codes import SUCCESS, TIMEOUT, number, put_member, target
+from dragoon.gpu.sim.handles import Handles, Kind, Thing
 from dragoon.gpu.sim.hardware import Hardware
 from dragoon.gpu.sim.state import Event, State
 
@@ -49,7 +50,7 @@ class EventSet:
 
 
 def wait(
-    hardware: Hardware, events: EventSet, handles: list[int], reference: Any, timeout_ms: Any
+    hardware: Hardware, events: EventSet, handles: Handles, reference: Any, timeout_ms: Any
 ) -> int:
     """nvmlEventSetWait_v2: fills the caller's event data, or says TIMEOUT."""
     until = time.monotonic() + number(timeout_ms) / 1000
@@ -60,6 +61,5 @@ def wait(
     data = target(reference)
     data.eventType, data.eventData = event.kind, event.data
     data.gpuInstanceId = data.computeInstanceId = _NO_INSTANCE
-    # The device handle is the first member of the struct.
-    put_handle(reference, handles[event.slot])
+    put_member(data, "device", handles.address(Thing(Kind.DEVICE, event.slot)))
     return SUCCESS

@@ -11,10 +11,21 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from dragoon.errors import ConfigError, StateError
-from dragoon.gpu.model import PciAddress
+from dragoon.errors import ConfigError, HardwareError, StateError
+from dragoon.gpu.mig import find_profile
+from dragoon.gpu.model import PciAddress, Placement
 from dragoon.gpu.pci import Roots
+from dragoon.gpu.sim.accounting import with_accounting, with_allocation, without_process
+from dragoon.gpu.sim.codes import TEXTS
 from dragoon.gpu.sim.machine import FabricRecord, Machine
+from dragoon.gpu.sim.occupants import Accounting, ProcessState
+from dragoon.gpu.sim.partitioning import (
+    RefusedError,
+    rebooted,
+    reset,
+    with_compute_instance,
+    with_gpu_instance,
+)
 from dragoon.gpu.sim.state import (
     Fault,
     Loss,
@@ -128,6 +139,62 @@ class Hardware:
         """As an administrator does it: mode and pending mode, no instances; NVLinks follow."""
         self.change(lambda state: changed(state, slot, mig_enabled=enabled, mig_pending=enabled))
 
+    def block_reset(self, slot: int, *, blocked: bool = True) -> None:
+        """The driver cannot reset the card by itself, as in many virtual machines."""
+        self.change(lambda state: changed(state, slot, reset_blocked=blocked))
+
+    def reset(self, slot: int) -> None:
+        """Resets the card: its instances are gone, a pending mode is there.
+
+        Raises HardwareError while a process uses the card.
+        """
+        with _told("reset the card"):
+            self.change(lambda state: reset(state, slot))
+
+    def reboot(self) -> None:
+        """Reboots the machine: a new boot id, other minors, no instances, processes or caps."""
+        self.change(rebooted)
+
+    def make_by_hand(
+        self, slot: int, profile: str, start: int, slices: tuple[int, ...] | None = None
+    ) -> tuple[str, ...]:
+        """An administrator makes a GPU instance and, in it, compute instances of these slices.
+
+        None: one that fills it; (): none at all. Returns the UUIDs of the MIG devices. Raises
+        InvalidInputError for a profile that the card has not, HardwareError where it is refused.
+        """
+        card = self.read().machine.cards[slot]
+        wanted = find_profile(card.mig, profile, str(card.address))
+        made: list[str] = []
+
+        def decide(state: State) -> State:
+            place = Placement(start, wanted.size)
+            state, instance = with_gpu_instance(state, slot, wanted.identity, place)
+            for count in (wanted.slices,) if slices is None else slices:
+                state, one = with_compute_instance(state, slot, instance.serial, count)
+                made.append(one.uuid)
+            return state
+
+        with _told(f"make a {profile} at {start}"):
+            self.change(decide)
+        return tuple(made)
+
+    def run(self, slot: int, process: ProcessState) -> None:
+        """A process uses the card, or an instance of it, with `process.memory` as its new total.
+
+        Raises OutOfMemoryError as CUDA would, HardwareError when there is no such instance.
+        """
+        with _told("run a process"):
+            self.change(lambda state: with_allocation(state, slot, process))
+
+    def end(self, slot: int, pid: int) -> None:
+        """The process lets go of the card."""
+        self.change(lambda state: without_process(state, slot, pid))
+
+    def set_accounting(self, mode: Accounting | None) -> None:
+        """Another driver: one that counts memory per cgroup in that way, or (None) an older one."""
+        self.change(lambda state: with_accounting(state, mode))
+
     def raise_xid(self, slot: int, xid: int) -> None:
         """The card reports an XID to everybody who registered for critical errors."""
         self.change(lambda state: raised(state, slot, _XID, xid))
@@ -162,3 +229,12 @@ class Hardware:
         with os.fdopen(descriptor, "wb") as out:
             out.write(encode(state))
         draft.replace(self.file)
+
+
+@contextlib.contextmanager
+def _told(what: str) -> Iterator[None]:
+    try:
+        yield
+    except RefusedError as refused:
+        why = TEXTS.get(refused.code, f"NVML code {refused.code}")
+        raise HardwareError(f"the simulated card does not {what}: {why}") from refused

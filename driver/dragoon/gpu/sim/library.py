@@ -10,7 +10,8 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-from dragoon.errors import StateError
+from dragoon.errors import InvalidInputError, StateError
+from dragoon.gpu.model import PciAddress
 from dragoon.gpu.sim.answers import DEVICE_ANSWERS, View
 from dragoon.gpu.sim.changes import Changes
 from dragoon.gpu.sim.codes import (
@@ -18,6 +19,7 @@ from dragoon.gpu.sim.codes import (
     FUNCTION_NOT_FOUND,
     GPU_IS_LOST,
     INVALID_ARGUMENT,
+    NOT_FOUND,
     SUCCESS,
     TEXTS,
     UNINITIALIZED,
@@ -29,10 +31,21 @@ from dragoon.gpu.sim.codes import (
     target,
 )
 from dragoon.gpu.sim.events import EventSet, wait
+from dragoon.gpu.sim.handles import Handles, Kind, Thing
 from dragoon.gpu.sim.hardware import Hardware
+from dragoon.gpu.sim.mig_answers import MigAnswers
+from dragoon.gpu.sim.partitioning import RefusedError
 from dragoon.gpu.sim.state import Effect, Fault, Loss, State
+from dragoon.gpu.sim.usage_answers import (
+    LIMIT_SYMBOLS,
+    MIG_DEVICE_ANSWERS,
+    USAGE_ANSWERS,
+    LimitAnswers,
+)
 
 _HANDLE_BY_INDEX = "nvmlDeviceGetHandleByIndex_v2"
+_HANDLE_BY_ADDRESS = "nvmlDeviceGetHandleByPciBusId_v2"
+_DEVICES = (Kind.DEVICE, Kind.MIG_DEVICE)
 _BEFORE_INITIALISATION = frozenset({"nvmlInitWithFlags", "nvmlErrorString"})
 _MISSING_CARDS = frozenset({Loss.UNLISTED, Loss.OFF_BUS})
 
@@ -49,7 +62,7 @@ class SimulatedLibrary:
         self._guard = threading.Lock()
         self._opened = 0
         self._listed: list[int] = []
-        self._handles: list[ctypes.Array[ctypes.c_char]] = []
+        self._handles = Handles()
         self._event_sets: dict[int, tuple[ctypes.Array[ctypes.c_char], EventSet]] = {}
         whole: dict[str, Callable[..., Any]] = {
             "nvmlInitWithFlags": self._init,
@@ -59,16 +72,22 @@ class SimulatedLibrary:
             "nvmlSystemGetCudaDriverVersion_v2": self._cuda_version,
             "nvmlDeviceGetCount_v2": self._count,
             _HANDLE_BY_INDEX: self._handle_by_index,
+            _HANDLE_BY_ADDRESS: self._handle_by_address,
             "nvmlDeviceRegisterEvents": self._register_events,
             "nvmlEventSetCreate": self._create_event_set,
             "nvmlEventSetFree": self._free_event_set,
             "nvmlEventSetWait_v2": self._wait,
         }
+        of_instances = MigAnswers(hardware, self._handles).table()
+        of_devices = {**USAGE_ANSWERS, **LimitAnswers(hardware).table()}
+        both = {**DEVICE_ANSWERS, **MIG_DEVICE_ANSWERS}
         self._functions = {
             **{name: self._plain(name, answer) for name, answer in whole.items()},
+            **{name: self._plain(name, self._of_device(name), _DEVICES) for name in both},
+            **{name: self._plain(name, answer, _DEVICES) for name, answer in of_devices.items()},
             **{
-                name: self._plain(name, answer, per_device=True)
-                for name, answer in DEVICE_ANSWERS.items()
+                name: self._plain(name, answer, (_kind_asked(name),))
+                for name, answer in of_instances.items()
             },
         }
 
@@ -83,15 +102,19 @@ class SimulatedLibrary:
             state = self._hardware.read()
         except StateError:
             return False
+        if symbol in LIMIT_SYMBOLS and state.accounting is None:
+            return True
         return any(f.symbol == symbol and f.effect is Effect.MISSING for f in state.faults)
 
     def _plain(
-        self, symbol: str, answer: Callable[..., Any], *, per_device: bool = False
+        self, symbol: str, answer: Callable[..., Any], kinds: tuple[Kind, ...] = ()
     ) -> Callable[..., Any]:
         # pynvml sets `restype` on some symbols, which a bound method does not allow.
         def call(*arguments: Any) -> Any:
             try:
-                return self._call(symbol, answer, arguments, per_device=per_device)
+                return self._call(symbol, answer, arguments, kinds)
+            except RefusedError as refused:
+                return refused.code
             except StateError:
                 return DRIVER_NOT_LOADED  # the machine was taken away
 
@@ -102,41 +125,48 @@ class SimulatedLibrary:
         symbol: str,
         answer: Callable[..., Any],
         arguments: tuple[Any, ...],
-        *,
-        per_device: bool,
+        kinds: tuple[Kind, ...],
     ) -> Any:
-        slot = self._slot(symbol, arguments, per_device=per_device)
+        thing = self._handles.thing(arguments[0], *kinds) if kinds else None
+        slot = thing.slot if thing else self._slot_wanted(symbol, arguments)
         state = self._when_it_answers(symbol, slot)
         if not self._opened and symbol not in _BEFORE_INITIALISATION:
             return UNINITIALIZED
         fault = _fault(state, symbol, slot, arguments)
-        garbled = fault is not None and fault.effect is Effect.GARBLE
-        if fault is not None and not garbled:
+        if fault is not None and fault.effect is not Effect.GARBLE:
             return FUNCTION_NOT_FOUND if fault.effect is Effect.MISSING else fault.code
-        if not per_device:
+        if not kinds:
             return answer(state, *arguments)
-        if slot is None:
+        if thing is None:
             return INVALID_ARGUMENT
-        if state.cards[slot].loss is not None:
+        if state.cards[thing.slot].loss is not None:
             return GPU_IS_LOST
-        return answer(View(state, slot, garbled=garbled), *arguments[1:])
+        return answer(state, thing, *arguments[1:])
 
-    def _slot(self, symbol: str, arguments: tuple[Any, ...], *, per_device: bool) -> int | None:
-        """The card that a call is about: by its handle, or by the index of the handle wanted."""
+    def _of_device(self, symbol: str) -> Callable[..., int]:
+        """What a symbol answers for a card's handle, and what for a MIG device's."""
+        of_card, of_mig = DEVICE_ANSWERS.get(symbol), MIG_DEVICE_ANSWERS.get(symbol)
+
+        def answer(state: State, thing: Thing, *arguments: Any) -> int:
+            if thing.kind is Kind.MIG_DEVICE and of_mig is not None:
+                return of_mig(state, thing, *arguments)
+            if thing.kind is Kind.DEVICE and of_card is not None:
+                fault = _fault(state, symbol, thing.slot, arguments)
+                garbled = fault is not None and fault.effect is Effect.GARBLE
+                return of_card(View(state, thing.slot, garbled=garbled), *arguments)
+            return INVALID_ARGUMENT
+
+        return answer
+
+    def _slot_wanted(self, symbol: str, arguments: tuple[Any, ...]) -> int | None:
+        """The card whose handle is asked for."""
         if symbol == _HANDLE_BY_INDEX:
             return self._slot_of_index(arguments[0])
-        return self._slot_of_handle(arguments[0]) if per_device else None
+        return None
 
     def _slot_of_index(self, index: Any) -> int | None:
         listed = self._listed
         return listed[number(index)] if 0 <= number(index) < len(listed) else None
-
-    def _slot_of_handle(self, handle: Any) -> int | None:
-        address = handle_address(handle)
-        for slot, anchor in enumerate(self._handles):
-            if ctypes.addressof(anchor) == address:
-                return slot
-        return None
 
     def _when_it_answers(self, symbol: str, slot: int | None) -> State:
         """The state, once the symbol does not hang any more."""
@@ -154,8 +184,6 @@ class SimulatedLibrary:
                 cards = enumerate(state.cards)
                 self._listed = [slot for slot, card in cards if card.loss not in _MISSING_CARDS]
                 self._listed.sort(key=state.address)
-            while len(self._handles) < len(state.cards):
-                self._handles.append(ctypes.create_string_buffer(1))
             self._opened += 1
         return SUCCESS
 
@@ -178,11 +206,22 @@ class SimulatedLibrary:
 
     def _handle_by_index(self, state: State, index: Any, reference: Any) -> int:
         slot = self._slot_of_index(index)
-        if slot is None:
+        return INVALID_ARGUMENT if slot is None else self._put_card(state, slot, reference)
+
+    def _handle_by_address(self, state: State, text: Any, reference: Any) -> int:
+        try:
+            wanted = PciAddress.parse(text.value.decode("ascii", "replace"))
+        except InvalidInputError:
             return INVALID_ARGUMENT
+        for slot in self._listed:
+            if state.address(slot) == wanted:
+                return self._put_card(state, slot, reference)
+        return NOT_FOUND
+
+    def _put_card(self, state: State, slot: int, reference: Any) -> int:
         if state.cards[slot].loss is Loss.NO_HANDLE:
             return GPU_IS_LOST
-        return put_handle(reference, ctypes.addressof(self._handles[slot]))
+        return self._handles.put(reference, Thing(Kind.DEVICE, slot))
 
     def _create_event_set(self, _state: State, reference: Any) -> int:
         anchor = ctypes.create_string_buffer(1)
@@ -197,19 +236,29 @@ class SimulatedLibrary:
         return SUCCESS if found else INVALID_ARGUMENT
 
     def _register_events(self, state: State, handle: Any, kinds: Any, events: Any) -> int:
-        slot = self._slot_of_handle(handle)
+        card = self._handles.thing(handle, Kind.DEVICE)
         found = self._event_sets.get(handle_address(events) or 0)
-        if slot is None or found is None:
+        if card is None or found is None:
             return INVALID_ARGUMENT
-        found[1].register(state, slot, number(kinds))
+        found[1].register(state, card.slot, number(kinds))
         return SUCCESS
 
     def _wait(self, _state: State, events: Any, reference: Any, timeout_ms: Any) -> int:
         found = self._event_sets.get(handle_address(events) or 0)
         if found is None:
             return INVALID_ARGUMENT
-        addresses = [ctypes.addressof(anchor) for anchor in self._handles]
-        return wait(self._hardware, found[1], addresses, reference, timeout_ms)
+        return wait(self._hardware, found[1], self._handles, reference, timeout_ms)
+
+
+def _kind_asked(symbol: str) -> Kind:
+    """What a function for MIG takes, by its name in nvml.h."""
+    for prefix, kind in (
+        ("nvmlGpuInstance", Kind.GPU_INSTANCE),
+        ("nvmlComputeInstance", Kind.COMPUTE_INSTANCE),
+    ):
+        if symbol.startswith(prefix):
+            return kind
+    return Kind.DEVICE
 
 
 def _hangs(state: State, symbol: str, slot: int | None) -> bool:

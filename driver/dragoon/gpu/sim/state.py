@@ -9,6 +9,7 @@ import msgspec
 from dragoon.errors import InvalidInputError, StateError
 from dragoon.gpu.model import PciAddress
 from dragoon.gpu.sim.machine import FabricRecord, Machine
+from dragoon.gpu.sim.occupants import Accounting, CapState, GpuInstanceState, ProcessState
 
 _VERSION = 1
 _EVENTS_KEPT = 256
@@ -56,7 +57,10 @@ class Event:
 
 @dataclass(frozen=True, slots=True)
 class CardState:
-    """What is true of a card now. address and fabric replace the machine's where set."""
+    """What is true of a card now. address, fabric and minor replace the machine's where set.
+
+    reset_blocked: the driver cannot reset the card by itself, as in many virtual machines.
+    """
 
     uuid: str
     loss: Loss | None = None
@@ -65,11 +69,20 @@ class CardState:
     links_down: tuple[int, ...] = ()
     mig_enabled: bool = False
     mig_pending: bool = False
+    minor: int | None = None
+    reset_blocked: bool = False
+    instances: tuple[GpuInstanceState, ...] = ()
+    processes: tuple[ProcessState, ...] = ()
+    caps: tuple[CapState, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """A machine, and everything that happened to it."""
+    """A machine, and everything that happened to it.
+
+    boot counts reboots; next_serial is the first number that no instance had yet; accounting is
+    None for a driver that does not know caps.
+    """
 
     seed: str
     machine: Machine
@@ -78,6 +91,23 @@ class State:
     events: tuple[Event, ...] = ()
     next_event: int = 1
     version: int = _VERSION
+    boot: int = 0
+    next_serial: int = 1
+    accounting: Accounting | None = None
+
+    @property
+    def boot_id(self) -> str:
+        """Another one after every reboot, as the kernel's."""
+        return str(uuid.uuid5(_NAMESPACE, f"{self.seed}/boot/{self.boot}"))
+
+    def mig_uuid(self, serial: int) -> str:
+        """The UUID of the MIG device with that serial number."""
+        return f"MIG-{uuid.uuid5(_NAMESPACE, f'{self.seed}/mig/{serial}')}"
+
+    def minor(self, slot: int) -> int | None:
+        """The minor number of the card's device file now."""
+        now = self.cards[slot].minor
+        return self.machine.cards[slot].minor if now is None else now
 
     def address(self, slot: int) -> PciAddress:
         """Where the card is now."""

@@ -1,4 +1,4 @@
-"""The sysfs and procfs of a simulated machine, as far as `gpu.pci` reads them.
+"""The sysfs, procfs and devices of a simulated machine, as far as anybody reads them.
 
 There is no `proc/driver/nvidia/version`: that file is how a real driver is told from none.
 """
@@ -8,6 +8,7 @@ from pathlib import Path
 
 from dragoon.gpu.model import PciAddress
 from dragoon.gpu.pci import Roots
+from dragoon.gpu.sim.kernel_files import lay_kernel_files
 from dragoon.gpu.sim.state import Loss, State
 
 _GPU = ("0x10de", "0x030200")  # vendor and class: NVIDIA, 3D controller
@@ -32,6 +33,7 @@ def settle(state: State, folder: Path) -> None:
     for address in _switches(state):
         _lay_device(roots, (f"pci{address.domain:04x}:{address.bus:02x}",), address, *_NVSWITCH)
     _lay_nodes(state, roots)
+    lay_kernel_files(state, roots)
     wanted = {str(address) for address in (*present, *_switches(state))}
     _drop_others(roots.sys / "bus/pci/devices", wanted)
     _drop_others(roots.proc / "driver/nvidia/gpus", wanted)
@@ -50,7 +52,7 @@ def _lay_card(state: State, slot: int, address: PciAddress, roots: Roots) -> Non
     listing.mkdir(parents=True, exist_ok=True)
     (listing / "information").write_text(
         f"Model: \t\t {card.product}\nGPU UUID: \t {state.cards[slot].uuid}\n"
-        f"Bus Location: \t {address}\nDevice Minor: \t {card.minor}\n"
+        f"Bus Location: \t {address}\nDevice Minor: \t {state.minor(slot)}\n"
     )
 
 

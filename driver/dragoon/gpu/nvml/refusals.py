@@ -1,0 +1,67 @@
+"""NVML's codes for what a card refuses -> errors in our words, with what to do about it."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import pynvml
+
+from dragoon.errors import DeviceLostError, HardwareError
+from dragoon.gpu.faults import (
+    CardInUseError,
+    FeatureMissingError,
+    PermissionMissingError,
+    PlacementTakenError,
+    ResetRequiredError,
+)
+from dragoon.gpu.mig import GpuProcess
+
+Users = Callable[[], tuple[GpuProcess, ...]]
+
+_KINDS: dict[int, type[HardwareError]] = {
+    pynvml.NVML_ERROR_FUNCTION_NOT_FOUND: FeatureMissingError,
+    pynvml.NVML_ERROR_GPU_IS_LOST: DeviceLostError,
+    pynvml.NVML_ERROR_GPU_NOT_FOUND: DeviceLostError,
+    pynvml.NVML_ERROR_INSUFFICIENT_RESOURCES: PlacementTakenError,
+    pynvml.NVML_ERROR_NOT_SUPPORTED: FeatureMissingError,
+    pynvml.NVML_ERROR_NO_PERMISSION: PermissionMissingError,
+    pynvml.NVML_ERROR_RESET_REQUIRED: ResetRequiredError,
+}
+# The card is busy with itself, answered too late, or lost an instance while it was looked at.
+_PASSING = frozenset(
+    {
+        pynvml.NVML_ERROR_INSUFFICIENT_RESOURCES,
+        pynvml.NVML_ERROR_INVALID_STATE,
+        pynvml.NVML_ERROR_NOT_FOUND,
+        pynvml.NVML_ERROR_NOT_READY,
+        pynvml.NVML_ERROR_TIMEOUT,
+    }
+)
+
+
+def nobody() -> tuple[GpuProcess, ...]:
+    """For calls that nobody can be in the way of."""
+    return ()
+
+
+@contextmanager
+def refusals(what: str, users: Users = nobody) -> Iterator[None]:
+    """Turns NVML's errors of the block into ours; `what` names the card and what was tried.
+
+    users tells who may be in the way. Raises DeviceLostError, or what `gpu.faults` has.
+    """
+    try:
+        yield
+    except pynvml.NVMLError as error:
+        raise refusal(what, int(error.value), users) from error
+    except UnicodeDecodeError as error:
+        raise HardwareError(f"{what}: the driver's answer cannot be read ({error})") from error
+
+
+def refusal(what: str, code: int, users: Users = nobody) -> HardwareError:
+    """The error that an NVML code means."""
+    text = f"{what}: {pynvml.NVMLError(code)} (NVML code {code})"
+    if code == pynvml.NVML_ERROR_IN_USE:
+        found = users()
+        who = ", ".join(map(str, found)) or "nobody that the driver lists"
+        return CardInUseError(f"{text}: in use by {who}", found)
+    return _KINDS.get(code, HardwareError)(text, retryable=code in _PASSING)
