@@ -22,7 +22,10 @@ class ClaimRef:
 
 @dataclass(frozen=True, slots=True)
 class AllocatedDevice:
-    """One result of an allocation. `request` may be `name/subrequest`."""
+    """One result of an allocation. `request` may be `name/subrequest`.
+
+    consumed is what a share takes of its device: capacity and quantity as written, by name.
+    """
 
     request: str
     driver: str
@@ -30,6 +33,7 @@ class AllocatedDevice:
     device: str
     share_id: str | None = None
     admin_access: bool = False
+    consumed: tuple[tuple[str, str], ...] = ()
 
     @property
     def base_request(self) -> str:
@@ -70,6 +74,17 @@ def reserved_pods(claim: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
     return tuple((c["name"], c["uid"]) for c in consumers if c.get("resource") == "pods")
 
 
+def owner_pod(claim: Mapping[str, Any]) -> tuple[str, str] | None:
+    """(name, uid) of the pod that a claim was made for, and with which it goes.
+
+    None for a claim that somebody made by hand: any number of pods may use that.
+    """
+    for owner in claim["metadata"].get("ownerReferences") or ():
+        if owner.get("controller") and owner["kind"] == "Pod" and owner["apiVersion"] == "v1":
+            return owner["name"], owner["uid"]
+    return None
+
+
 def _device(result: Mapping[str, Any]) -> AllocatedDevice:
     return AllocatedDevice(
         request=result["request"],
@@ -78,4 +93,5 @@ def _device(result: Mapping[str, Any]) -> AllocatedDevice:
         device=result["device"],
         share_id=result.get("shareID"),
         admin_access=bool(result.get("adminAccess")),
+        consumed=tuple(sorted((result.get("consumedCapacity") or {}).items())),
     )
