@@ -1,17 +1,20 @@
 """The rules of one device of a ResourceSlice, as the API server checks them.
 
-Not checked here, because nothing publishes them yet: counters, request policies, binding
-conditions and node selection per device.
+Not checked here, because nothing publishes them: binding conditions, node selection per device,
+compatibility groups.
 
 Source: `validateDevice` in `pkg/apis/resource/validation` of 1.37.2 (dra-api.md A.3).
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any, Final
 
-from dragoon import quantity, semver
+from dragoon import semver
 from dragoon.api import limits
+from dragoon.api.counter_validation import check_consumption
+from dragoon.api.finding import Finding
+from dragoon.api.policy_validation import check_policy
+from dragoon.api.quantities import quantity_of
 from dragoon.errors import InvalidInputError
 
 _EFFECTS: Final = ("NoSchedule", "NoExecute", "None")
@@ -20,18 +23,6 @@ _QUALIFIED: Final = (
     f"{limits.DOMAIN_BYTES} bytes and `/` before it or none"
 )
 _SHORT: Final = f"at most {limits.ATTRIBUTE_BYTES} bytes"
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """One thing that the API server would refuse: where, what was found, what is allowed."""
-
-    path: str
-    found: Any
-    allowed: str
-
-    def __str__(self) -> str:
-        return f"{self.path}: found {self.found!r}, allowed is {self.allowed}"
 
 
 def check_device(device: Any, path: str) -> Iterator[Finding]:
@@ -54,7 +45,10 @@ def check_device(device: Any, path: str) -> Iterator[Finding]:
     for key, value in attributes.items():
         yield from check_attribute(key, value, f"{path}.attributes[{key}]")
     for key, value in capacity.items():
-        yield from check_capacity(key, value, f"{path}.capacity[{key}]")
+        place = f"{path}.capacity[{key}]"
+        yield from check_capacity(key, value, place)
+        yield from check_policy(value, place, shared=device.get("allowMultipleAllocations") is True)
+    yield from check_consumption(device.get("consumesCounters") or [], f"{path}.consumesCounters")
     yield from _check_taints(device.get("taints") or [], f"{path}.taints")
 
 
@@ -76,9 +70,7 @@ def check_capacity(name: str, value: Any, path: str) -> Iterator[Finding]:
     if not limits.is_qualified_name(name):
         yield Finding(path, name, _QUALIFIED)
     amount = value.get("value") if _is_object(value) else None
-    try:
-        quantity.parse(str(amount) if _is_int(amount) else amount or "")
-    except (InvalidInputError, TypeError):
+    if quantity_of(amount) is None:
         yield Finding(f"{path}.value", amount, "a quantity such as 80Gi")
 
 

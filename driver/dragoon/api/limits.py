@@ -14,6 +14,10 @@ ATTRIBUTES_AND_CAPACITIES: Final = 32
 ATTRIBUTE_BYTES: Final = 64
 TAINTS_PER_DEVICE: Final = 16
 COUNTER_SETS_PER_SLICE: Final = 8
+COUNTERS_PER_SET: Final = 32
+"""Of one set, and of what one device consumes of it."""
+CONSUMED_SETS_PER_DEVICE: Final = 2
+POLICY_VALUES: Final = 10
 
 DRIVER_NAME_BYTES: Final = 63
 POOL_NAME_BYTES: Final = 253

@@ -9,7 +9,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from dragoon.api import limits
-from dragoon.api.device_validation import Finding, check_device
+from dragoon.api.counter_validation import check_counter_sets, check_references
+from dragoon.api.device_validation import check_device
+from dragoon.api.finding import Finding
 
 _PLACES: Final = ("nodeName", "nodeSelector", "allNodes", "perDeviceNodeSelection")
 
@@ -28,16 +30,21 @@ def check_slice(slice_: Mapping[str, Any]) -> tuple[Finding, ...]:
 
 
 def check_pool(slices: Sequence[Mapping[str, Any]]) -> tuple[Finding, ...]:
-    """What makes a pool invalid for the allocator although each slice is valid: duplicate names."""
+    """What makes a pool invalid for the allocator although each slice is valid.
+
+    Device names and counter sets are unique in a pool, and what devices consume is there.
+    """
+    return (*_check_names(slices), *check_references(slices))
+
+
+def _check_names(slices: Sequence[Mapping[str, Any]]) -> Iterator[Finding]:
     seen: set[str] = set()
-    findings: list[Finding] = []
     for position, slice_ in enumerate(slices):
         for device in slice_["spec"].get("devices") or []:
             if device["name"] in seen:
                 path = f"slices[{position}].spec.devices[{device['name']}].name"
-                findings.append(Finding(path, device["name"], "one device of this name in a pool"))
+                yield Finding(path, device["name"], "one device of this name in a pool")
             seen.add(device["name"])
-    return tuple(findings)
 
 
 def _check_metadata(metadata: Mapping[str, Any]) -> Iterator[Finding]:
@@ -91,12 +98,7 @@ def _check_content(spec: Mapping[str, Any]) -> Iterator[Finding]:
     devices, counters = spec.get("devices"), spec.get("sharedCounters")
     if devices and counters:
         yield Finding("spec", ["devices", "sharedCounters"], "one of them in a slice (since 1.35)")
-    if counters and len(counters) > limits.COUNTER_SETS_PER_SLICE:
-        yield Finding(
-            "spec.sharedCounters",
-            f"{len(counters)} counter sets",
-            f"at most {limits.COUNTER_SETS_PER_SLICE}",
-        )
+    yield from check_counter_sets(counters or [], "spec.sharedCounters")
     if not devices:
         return
     detailed = any(

@@ -11,7 +11,7 @@ from typing import Any, Final, Literal
 
 from dragoon import semver
 from dragoon.api import device_validation, names
-from dragoon.api.device_validation import Finding
+from dragoon.api.finding import Finding
 from dragoon.errors import InvalidInputError
 from dragoon.gpu.model import Gpu, Inventory
 from dragoon.gpu.topology import link_bandwidth

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from dragoon.api import limits, names
-from dragoon.api.device_validation import Finding, check_device
+from dragoon.api.device_validation import check_device
+from dragoon.api.finding import Finding
 from dragoon.gpu.model import FabricState, Gpu, Inventory, LostGpu, PciAddress
 from dragoon.gpu.naming import whole_name
 from dragoon.kube.port import Object

@@ -50,6 +50,11 @@ def taints(*found: Object) -> Object:
     return slice_(devices=[device(taints=list(found))])
 
 
+def counter_set(number: int = 0, counters: dict[str, str] | None = None) -> Object:
+    values = counters or {"slice-0": "1"}
+    return {"name": f"gpu-{number}", "counters": {k: {"value": v} for k, v in values.items()}}
+
+
 TAINT = {"key": "dragoon.dev/lost", "effect": "NoSchedule"}
 
 
@@ -79,8 +84,7 @@ def test_an_empty_slice_is_valid() -> None:
         (slice_(allNodes=True), "spec"),
         (slice_(nodeName="node_a"), "spec.nodeName"),
         (slice_(nodeName=None, nodeSelector={"nodeSelectorTerms": []}), "spec.nodeSelector"),
-        (slice_(sharedCounters=[{"name": "c", "counters": {}}]), "spec"),
-        (slice_(devices=None, sharedCounters=[{"name": "c"}] * 9), "spec.sharedCounters"),
+        (slice_(sharedCounters=[counter_set()]), "spec"),
         (slice_(devices=[device(n) for n in range(129)]), "spec.devices"),
         (slice_(devices=[device(n, taints=[TAINT]) for n in range(65)]), "spec.devices"),
         (slice_(devices=[device(), device()]), "spec.devices[1].name"),
