@@ -24,6 +24,7 @@ COMMANDS: Final = {
     ),
     "devices": Lazy("devices", "Show the devices that this node would publish."),
     "topo": Lazy("topo", "Show how the GPUs of this node are connected."),
+    "lint": Lazy("lint", "Check manifests of claims, pods and classes, without a cluster."),
     "rbac": Lazy("rbac", "Print the rights the plugin needs, as YAML for kubectl apply."),
     "version": Lazy("version", "Show the version."),
     "reference": Lazy("reference", "Print a reference page of the documentation.", hidden=True),

@@ -6,6 +6,7 @@ from typing import Final
 import click
 
 from dragoon.app import config
+from dragoon.diagnose.linting import checks
 from dragoon.telemetry import metrics
 
 _CLI_INTRODUCTION: Final = """\
@@ -36,13 +37,14 @@ def _helps(root: click.Group) -> Iterator[tuple[str, str]]:
 
 
 @click.command(hidden=True)
-@click.argument("page", type=click.Choice(["cli", "configuration", "metrics"]))
+@click.argument("page", type=click.Choice(["checks", "cli", "configuration", "metrics"]))
 @click.pass_context
 def command(ctx: click.Context, page: str) -> None:
     """Print a reference page of the documentation."""
     root = ctx.find_root().command
     assert isinstance(root, click.Group)  # noqa: S101 - this command hangs below the group
     pages: dict[str, Callable[[], str]] = {
+        "checks": checks.reference,
         "cli": lambda: cli_reference(root),
         "configuration": config.reference,
         "metrics": metrics.reference,

@@ -1,0 +1,80 @@
+"""`dragoon lint`: what is wrong with manifests, and what to write instead."""
+
+from collections import Counter
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import click
+
+from dragoon.api.names import DRIVER_NAME
+from dragoon.cli import exits
+from dragoon.cli.output import Form, form_option, print_data
+from dragoon.diagnose import saving
+from dragoon.diagnose.linting import Finding, Severity, lint
+from dragoon.diagnose.manifests import Manifests
+
+_COLOURS: Final = {"error": "red", "warning": "yellow", "info": "blue"}
+
+
+@click.command()
+@click.option(
+    "-f",
+    "--filename",
+    "files",
+    multiple=True,
+    required=True,
+    type=click.Path(path_type=Path),
+    help="A file or a folder with manifests; may be given again.",
+)
+@click.option("-n", "--namespace", default="default", show_default=True, help="Of objects without.")
+@click.option(
+    "--snapshot",
+    type=click.Path(path_type=Path),
+    help="A saved cluster, to check against its devices, classes and claims too.",
+)
+@click.option("--driver-name", default=DRIVER_NAME, show_default=True, help="The driver's name.")
+@form_option
+def command(
+    files: tuple[Path, ...],
+    namespace: str,
+    snapshot: Path | None,
+    driver_name: str,
+    form: Form,
+) -> int:
+    """Check manifests of claims, pods and classes, without a cluster."""
+    known = None if snapshot is None else saving.load(snapshot)
+    manifests = Manifests.read(files, namespace=namespace)
+    findings = lint(manifests, known, driver=driver_name)
+    if form == "table":
+        for one in findings:
+            _print(one)
+    else:
+        print_data(finding_list(findings), form)
+    counts = Counter(one.severity for one in findings)
+    click.echo(_summary(len(manifests.items), counts), err=True)
+    return exits.FINDINGS if counts["error"] else exits.FINE
+
+
+def finding_list(findings: tuple[Finding, ...]) -> dict[str, Any]:
+    """The findings as plain data."""
+    return {
+        "apiVersion": "diagnose.dragoon.dev/v1",
+        "kind": "FindingList",
+        "items": [one.data() for one in findings],
+    }
+
+
+def _print(one: Finding) -> None:
+    place = " ".join(filter(None, (one.object, one.path)))
+    severity = click.style(one.severity, fg=_COLOURS[one.severity])
+    click.echo(f"{one.origin}: {severity} {one.code}: {place}")
+    click.echo(f"  found:   {one.found}")
+    if one.instead:
+        click.echo(f"  instead: {one.instead}")
+    click.echo(f"  see:     {one.anchor}")
+
+
+def _summary(objects: int, counts: Mapping[Severity, int]) -> str:
+    told = ", ".join(f"{counts[name]} {name}{'s' if counts[name] != 1 else ''}" for name in counts)
+    return f"{objects} object{'s' if objects != 1 else ''}: {told or 'nothing found'}"
