@@ -115,7 +115,7 @@ def test_c35_after_a_forced_delete_the_next_pod_waits_and_never_overlaps(
         return pod(name, namespace, c, templates={"gpu": "eight"}, **where)
 
     clock = "read up _ </proc/uptime; echo $up"
-    stubborn = f"trap '' TERM; while :; do {clock} >/signs/first; usleep 20000; done"
+    stubborn = f"trap '' TERM; while :; do {clock} >>/signs/first; usleep 20000; done"
     bed.apply(template("eight", namespace, claim_spec(8)), all_eight("first", stubborn))
     bed.running("first", namespace)
 
@@ -123,8 +123,14 @@ def test_c35_after_a_forced_delete_the_next_pod_waits_and_never_overlaps(
     bed.apply(all_eight("second", f"{clock} >/signs/second; trap 'exit 0' TERM; sleep 3600 & wait"))
     bed.running("second", namespace, within=40)
 
-    last_sign = float((folder / "first").read_text())
-    started = float((folder / "second").read_text())
+    def signs(name: str) -> list[float]:
+        """Whole lines only: a writer may have been killed, or may be writing."""
+        path = folder / name
+        text = path.read_text() if path.exists() else ""
+        return [float(line) for line in text.split("\n")[:-1]]
+
+    started, *_ = until("the second container has given its sign", lambda: signs("second"))
+    last_sign = signs("first")[-1]
     bed.figures.append(
         f"forced delete: second started {started - last_sign:.2f} s after the first's last sign"
     )
