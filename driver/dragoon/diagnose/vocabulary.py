@@ -8,29 +8,29 @@ from dataclasses import dataclass
 from typing import Final, Literal, Self
 
 from dragoon.api import names
+from dragoon.api.opaque_config import Form
 from dragoon.publish import attributes
 
-Form = Literal["gpu", "mig", "shared"]
 Maps = Literal["attributes", "capacity"]
 
-FORMS: Final[tuple[Form, ...]] = ("gpu", "mig", "shared")
+FORMS: Final = tuple(Form)
 STANDARD_DOMAIN: Final = names.PCIE_ROOT.partition("/")[0]
 
 CLASS_FORMS: Final[dict[str, Form]] = {
-    names.CLASS_GPU: "gpu",
-    names.CLASS_SIMULATED: "gpu",
-    "mig.dragoon.dev": "mig",
-    "shared.dragoon.dev": "shared",
+    names.CLASS_GPU: Form.WHOLE,
+    names.CLASS_SIMULATED: Form.WHOLE,
+    "mig.dragoon.dev": Form.MIG,
+    "shared.dragoon.dev": Form.SHARED,
 }
 """The form of the devices of each of our DeviceClasses (DESIGN section 2)."""
 
 _ONLY: Final[dict[str, tuple[Form, ...]]] = {
-    "profile": ("mig",),
-    "parentUUID": ("mig",),
-    "memoryEnforcement": ("shared",),
-    "computeEnforcement": ("shared",),
-    attributes.NVLINK_DOMAIN: ("gpu",),
-    "nvlinkBandwidth": ("gpu",),
+    "profile": (Form.MIG,),
+    "parentUUID": (Form.MIG,),
+    "memoryEnforcement": (Form.SHARED,),
+    "computeEnforcement": (Form.SHARED,),
+    attributes.NVLINK_DOMAIN: (Form.WHOLE,),
+    "nvlinkBandwidth": (Form.WHOLE,),
 }
 _ATTRIBUTES: Final = frozenset(one.name for one in attributes.ATTRIBUTES) | _ONLY.keys()
 _OFTEN_ABSENT: Final = frozenset(
@@ -40,7 +40,7 @@ _OFTEN_ABSENT: Final = frozenset(
     )
 )
 """Attributes that healthy GPUs lack too: one such GPU stops a pod whose selector reads them."""
-_CAPACITY: Final[dict[str, tuple[Form, ...]]] = {attributes.MEMORY: FORMS, "cores": ("shared",)}
+_CAPACITY: Final[dict[str, tuple[Form, ...]]] = {attributes.MEMORY: FORMS, "cores": (Form.SHARED,)}
 
 _OTHER_WORDS: Final = {
     **dict.fromkeys(("model", "modelName", "product", "name", "gpuName", "gpu"), "productName"),

@@ -30,6 +30,8 @@ _OWN_NAMES = (
     ("nvlinkGroup", "nvlinkDomain"),
     ("resource.nvidia.com/v1beta1", "gpu.dragoon.dev/v1alpha1"),
     ("MigDeviceConfig", "MigConfig"),
+    # Our configs have no strategy: a node's forms say how a GPU is shared.
+    (", sharing: {strategy: TimeSlicing}}", "}"),
 )
 
 

@@ -207,8 +207,18 @@ def test_constraints_name_attributes_that_devices_of_the_class_have(
     ("parameters", "code", "instead"),
     [
         ({"apiVersion": "gpu.dragoon.dev/v1alpha1", "kind": "GpuConfig"}, None, ""),
-        ({"apiVersion": "gpu.dragoon.dev/v1", "kind": "GpuConfig"}, "DRG501", "v1alpha1"),
-        ({}, "DRG501", "v1alpha1"),
+        ({"apiVersion": "gpu.dragoon.dev/v1", "kind": "GpuConfig"}, "DRG501", "v1alpha1?"),
+        ({}, "DRG501", ""),
+        (
+            {"apiVersion": "gpu.dragoon.dev/v1alpha1", "kind": "GpuConfig", "timeSlice": "long"},
+            "DRG504",
+            "did you mean Long?",
+        ),
+        (
+            {"apiVersion": "gpu.dragoon.dev/v1alpha1", "kind": "GpuConfig", "timeslice": "Long"},
+            "DRG504",
+            "did you mean timeSlice?",
+        ),
         ({"apiVersion": "gpu.dragoon.dev/v1alpha1", "kind": "GpuConf"}, "DRG502", "GpuConfig?"),
         ({"apiVersion": "gpu.dragoon.dev/v1alpha1", "kind": "MigConfig"}, "DRG503", "GpuConfig"),
     ],

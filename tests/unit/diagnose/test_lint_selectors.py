@@ -35,7 +35,10 @@ def cluster(*devices: object) -> ClusterSnapshot:
         (f"{D}.productName.lowerAscii().matches('^.*h200.*$')", "GH200"),
         (f"{D}.productName.contains('A10')", "A100"),
         (f"{D}.productName.contains('L40')", "L40S"),
-        (f"{D}.productName.contains('B200') && {CAPACITY}.memory.isGreaterThan(quantity('0'))", "GB200"),
+        (
+            f"{D}.productName.contains('B200') && {CAPACITY}.memory.isGreaterThan(quantity('0'))",
+            "GB200",
+        ),
     ],
 )
 def test_c11_a_part_of_a_name_that_other_products_have_is_told(text: str, also: str) -> None:

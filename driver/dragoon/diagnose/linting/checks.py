@@ -316,6 +316,14 @@ _TABLE: Final = (
         "Write the kind that the message names, or limit the config to the right requests.",
     ),
     Check(
+        "DRG504",
+        "error",
+        "A field or a value that the config does not have",
+        "The claim would be allocated and then refused on the node: a limit that was misspelt must "
+        "not become no limit.",
+        "Write a field or value that the message names.",
+    ),
+    Check(
         "DRG601",
         "error",
         "A capacity that no device of the class has",

@@ -1,26 +1,19 @@
-"""Configs for Dragoon's devices: group, kind, and the form of device they are for (case C41).
+"""Configs for Dragoon's devices, decoded as strictly as the node does (case C41).
 
 Configs for other drivers are left alone, whatever they hold.
 """
 
-from collections.abc import Iterator, Mapping
-from typing import Final
+from collections.abc import Iterator
 
-from dragoon.api.names import DRIVER_NAME
+from dragoon.api import opaque_config
+from dragoon.api.opaque_config import Block
 from dragoon.diagnose import vocabulary
 from dragoon.diagnose.linting.claims import ClaimSpec, claim_spec
 from dragoon.diagnose.linting.finding import Context, Finding, finding
 from dragoon.diagnose.manifests import Item, Raw, listed, mapping, text
-from dragoon.diagnose.near import did_you_mean
-from dragoon.diagnose.vocabulary import Form
+from dragoon.errors import InvalidInputError
 
-API_VERSION: Final = f"{DRIVER_NAME}/v1alpha1"
-KINDS: Final[Mapping[str, Form]] = {
-    "GpuConfig": "gpu",
-    "SharedGpuConfig": "shared",
-    "MigConfig": "mig",
-}
-"""The kinds of config, and the form of device that each is for (DESIGN section 2)."""
+_CODES = {"apiVersion": "DRG501", "kind": "DRG502"}
 
 
 def check(item: Item, context: Context) -> Iterator[Finding]:
@@ -32,36 +25,35 @@ def check(item: Item, context: Context) -> Iterator[Finding]:
         entries, path = listed(mapping(item.raw.get("spec")).get("config")), "spec.config"
     else:
         return
-    for index, entry in enumerate(entries):
-        opaque = mapping(mapping(entry).get("opaque"))
+    for index, entry in enumerate(map(mapping, entries)):
+        opaque = mapping(entry.get("opaque"))
         if text(opaque.get("driver")) == context.driver:
             where = f"{path}[{index}].opaque.parameters"
-            parameters = mapping(opaque.get("parameters"))
-            yield from _parameters(item, spec, mapping(entry), parameters, where)
+            yield from _block(item, spec, entry, where)
 
 
-def _parameters(
-    item: Item, spec: ClaimSpec | None, entry: Raw, parameters: Raw, path: str
-) -> Iterator[Finding]:
-    version, kind = text(parameters.get("apiVersion")), text(parameters.get("kind"))
-    if version != API_VERSION:
-        yield finding(
-            "DRG501", item, f"{path}.apiVersion", version or "none", f"apiVersion: {API_VERSION}"
-        )
-    elif kind not in KINDS:
-        yield finding("DRG502", item, f"{path}.kind", kind or "none", did_you_mean(kind, KINDS))
-    elif spec is not None:
-        yield from _form(item, spec, entry, kind, path)
+def _block(item: Item, spec: ClaimSpec | None, entry: Raw, path: str) -> Iterator[Finding]:
+    try:
+        config = opaque_config.decode(mapping(entry.get("opaque")).get("parameters"), path)
+    except InvalidInputError as error:
+        field = error.message.partition(":")[0].rpartition(".")[2]
+        yield _finding(_CODES.get(field, "DRG504"), item, error)
+        return
+    if spec is None:
+        return
+    requests = tuple(text(name) for name in listed(entry.get("requests")))
+    forms = [
+        (wish.name, form)
+        for wish in spec.wishes()
+        if (form := vocabulary.CLASS_FORMS.get(wish.class_name)) is not None
+    ]
+    try:
+        opaque_config.check_forms([Block(path, requests, config)], forms)
+    except InvalidInputError as error:
+        yield _finding("DRG503", item, error)
 
 
-def _form(item: Item, spec: ClaimSpec, entry: Raw, kind: str, path: str) -> Iterator[Finding]:
-    names = listed(entry.get("requests"))
-    for wish in spec.wishes():
-        if names and wish.name not in names and wish.name.partition("/")[0] not in names:
-            continue
-        form = vocabulary.CLASS_FORMS.get(wish.class_name)
-        if form is not None and form != KINDS[kind]:
-            right = next(one for one, of in KINDS.items() if of == form)
-            message = f"{kind} for request {wish.name}, whose class {wish.class_name} gives {form}"
-            yield finding("DRG503", item, f"{path}.kind", message, f"kind: {right}")
-            return
+def _finding(code: str, item: Item, error: InvalidInputError) -> Finding:
+    """The decoder's message is `path: found ..., allowed ...`."""
+    path, _, message = error.message.partition(": ")
+    return finding(code, item, path, message, error.hint)

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
+from dragoon.api.opaque_config import Form
 from dragoon.cel import (
     CompileError,
     CostLimitError,
@@ -21,7 +22,7 @@ from dragoon.diagnose.linting.finding import Context, Finding, Place
 from dragoon.diagnose.linting.reading import Read, Reads, compared_with, reads
 from dragoon.diagnose.manifests import Item, Raw, listed, mapping, text
 from dragoon.diagnose.near import near
-from dragoon.diagnose.vocabulary import FORMS, INDEX_WORDS, Form, Vocabulary
+from dragoon.diagnose.vocabulary import FORMS, INDEX_WORDS, Vocabulary
 from dragoon.errors import DragoonError
 
 _SELECTORS: Final = "{path}.selectors[{index}].cel.expression"
