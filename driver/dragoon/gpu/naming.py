@@ -13,6 +13,11 @@ def whole_name(address: PciAddress) -> str:
     return _PREFIX + address.slug
 
 
+def shared_name(address: PciAddress) -> str:
+    """The name of the same GPU as one that is given away in shares: `gpu-0000-65-00-0-shared`."""
+    return f"{whole_name(address)}-shared"
+
+
 def find(inventory: Inventory, device: str) -> Gpu | LostGpu | None:
     """The card that a device name means, lost or not; None where this node has no such card."""
     cards: tuple[Gpu | LostGpu, ...] = (*inventory.gpus, *inventory.lost)

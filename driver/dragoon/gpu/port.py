@@ -68,7 +68,7 @@ class MigCards(Protocol):
     def create(self, address: PciAddress, profile: str, placement: Placement) -> MigInstance:
         """Makes a GPU instance there, and one compute instance that fills it; returns it as seen.
 
-        When the second half fails the first is taken back. Raises InvalidInputError for a profile
+        What was made is taken back when it does not become whole. Raises InvalidInputError for a profile
         or placement that the card does not have (lists those it has), PlacementTakenError,
         FeatureMissingError while the card is not in MIG mode.
         """

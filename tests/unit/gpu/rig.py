@@ -2,13 +2,15 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from dragoon.gpu.model import Gpu, Inventory, LostGpu, PciAddress
 from dragoon.gpu.nvml import NvmlGpus
 from dragoon.gpu.opening import open_gpus
 from dragoon.gpu.sim.hardware import Hardware
+from dragoon.gpu.sim.library import SimulatedLibrary
+from dragoon.gpu.sim.profiles import find_machine
 from dragoon.gpu.sim.state import State
 
 REPOSITORY = Path(__file__).resolve().parents[3]
@@ -51,5 +53,19 @@ def rig(machine: str, folder: Path, *, node: str = "") -> Iterator[Rig]:
     gpus = open_gpus(machine, file, node=node, beside_driver=True)
     try:
         yield Rig(gpus, Hardware(file))
+    finally:
+        gpus.close()
+
+
+@contextmanager
+def one_card(machine: str, folder: Path) -> Iterator[Rig]:
+    """Only the first card of a machine: every change is quick."""
+    whole = find_machine(machine)
+    hardware = Hardware.installed(
+        folder / "machine.json", replace(whole, cards=whole.cards[:1]), "node"
+    )
+    gpus = NvmlGpus(hardware.roots, stand_in=SimulatedLibrary(hardware))
+    try:
+        yield Rig(gpus, hardware)
     finally:
         gpus.close()

@@ -1,7 +1,7 @@
 """Dividing a card, through NVML: the port `gpu.port.MigCards`."""
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from ctypes import byref
 from typing import Any
 
@@ -39,12 +39,12 @@ class NvmlMigCards:
 
     def card(self, address: PciAddress) -> MigCard | None:
         """See `gpu.port.MigCards`."""
-        with self._asking(address, "read MIG profiles") as handle:
+        with self._asking(address, f"GPU {address}: read MIG profiles") as handle:
             return read_card(handle, address)
 
     def instances(self, address: PciAddress) -> tuple[MigInstance, ...]:
         """See `gpu.port.MigCards`."""
-        with self._asking(address, "read MIG instances") as handle:
+        with self._asking(address, f"GPU {address}: read MIG instances") as handle:
             card = read_card(handle, address)
             found = read_instances(handle, card, self._roots) if card else ()
             return tuple(one.instance for one in found)
@@ -83,13 +83,15 @@ class NvmlMigCards:
                 raise FeatureMissingError(
                     f"{what}: the card is not in MIG mode", hint="turn MIG mode on first"
                 )
-            made = self._make(handle, card, wanted, placement, what)
-            identity = pynvml.nvmlGpuInstanceGetInfo(made).id
-            for one in read_instances(handle, card, self._roots):
-                seen = one.instance
-                if (seen.identity, seen.placement) == (identity, placement) and seen.uuid:
-                    return seen
-            raise HardwareError(f"{what}: the driver says it is there, but lists it not whole")
+            with ExitStack() as undo:
+                made = self._place(handle, card, wanted, placement, what)
+                undo.callback(_take_back, pynvml.nvmlGpuInstanceDestroy, made)
+                undo.callback(_take_back, pynvml.nvmlComputeInstanceDestroy, _fill(made, wanted))
+                seen = self._seen(handle, card, made)
+                if seen.placement != placement or seen.uuid is None:
+                    raise HardwareError(f"{what}: the driver shows {seen}")
+                undo.pop_all()
+                return seen
 
     def destroy(self, address: PciAddress, identity: int, uuid: str | None) -> None:
         """See `gpu.port.MigCards`."""
@@ -117,25 +119,26 @@ class NvmlMigCards:
                 pynvml.nvmlDeviceSetMigMode(handle, int(card.mode.enabled))
             raise refusal(what, activation, lambda: read_processes(handle, self._roots))
 
-    def _make(
+    def _place(
         self, handle: Any, card: MigCard, profile: MigProfile, placement: Placement, what: str
     ) -> Any:
         place = pynvml.c_nvmlGpuInstancePlacement_t(placement.start, placement.size)
         try:
-            made = pynvml.nvmlDeviceCreateGpuInstanceWithPlacement(
+            return pynvml.nvmlDeviceCreateGpuInstanceWithPlacement(
                 handle, profile.identity, byref(place)
             )
         except pynvml.NVMLError_InsufficientResources as error:
             others = tuple(one.instance for one in read_instances(handle, card, self._roots))
             raise _taken(others, profile, placement, what) from error
-        try:
-            _fill(made, profile, what)
-        except (pynvml.NVMLError, HardwareError):
-            # If this fails too, the walk over GPU instances still shows what is left.
-            with suppress(pynvml.NVMLError):
-                pynvml.nvmlGpuInstanceDestroy(made)
-            raise
-        return made
+
+    def _seen(self, handle: Any, card: MigCard, made: Any) -> MigInstance:
+        identity = pynvml.nvmlGpuInstanceGetInfo(made).id
+        for found in read_instances(handle, card, self._roots):
+            if found.instance.identity == identity:
+                return found.instance
+        raise HardwareError(
+            f"GPU {card.address}: the driver made GPU instance {identity}, and does not list it"
+        )
 
     def _remove(self, handle: Any, found: Found, what: str) -> None:
         def users() -> tuple[GpuProcess, ...]:
@@ -149,11 +152,17 @@ class NvmlMigCards:
             _gone(pynvml.nvmlGpuInstanceDestroy, found.handle)
 
 
-def _fill(instance: Any, profile: MigProfile, what: str) -> None:
-    whole = [one for one in compute_profiles(instance) if one.slices == profile.slices]
-    if not whole:
-        raise HardwareError(f"{what}: no compute instance profile fills it")
-    pynvml.nvmlGpuInstanceCreateComputeInstance(instance, whole[0].identity)
+def _fill(instance: Any, profile: MigProfile) -> Any:
+    for kind in compute_profiles(instance):
+        if kind.slices == profile.slices:
+            return pynvml.nvmlGpuInstanceCreateComputeInstance(instance, kind.identity)
+    raise HardwareError(f"the driver has no compute instance profile that fills {profile.name}")
+
+
+def _take_back(remove: Callable[[Any], int], handle: Any) -> None:
+    # If this fails too, the walk over GPU instances still shows what is left.
+    with suppress(pynvml.NVMLError):
+        remove(handle)
 
 
 def _gone(remove: Callable[[Any], int], handle: Any) -> None:

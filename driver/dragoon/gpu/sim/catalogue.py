@@ -35,6 +35,7 @@ _PRODUCTS = {
     "B200": Product("Blackwell", "NVIDIA", (10, 0), _NVLINK_5),
     "H200": Product("Hopper", "NVIDIA", (9, 0), _NVLINK_4),
     "H100": Product("Hopper", "NVIDIA", (9, 0), _NVLINK_4),
+    "RTX PRO 6000": Product("Blackwell", "NVIDIA RTX", (12, 0)),
     "A100": Product("Ampere", "NVIDIA", (8, 0), _NVLINK_3),
     "RTX A6000": Product("Ampere", "NVIDIA RTX", (8, 6), _NVLINK_3_BRIDGE),
     "A30": Product("Ampere", "NVIDIA", (8, 0), _NVLINK_3),
