@@ -1,7 +1,9 @@
-"""Raw ResourceClaims and DeviceClasses to views; what the allocator cannot do is refused here."""
+"""Raw ResourceClaims, DeviceClasses and Nodes to records; what the allocator cannot do is refused."""
 
 from typing import Any, Final
 
+from dragoon import quantity
+from dragoon.allocator.amounts import nanos
 from dragoon.allocator.fields import items, refuse, required
 from dragoon.allocator.model import (
     Claim,
@@ -11,18 +13,20 @@ from dragoon.allocator.model import (
     Raw,
     Request,
     Toleration,
+    Wanted,
 )
 from dragoon.errors import InvalidInputError, UnsupportedError
 
-_REFUSED_IN_REQUEST: Final = ("adminAccess", "capacity", "derivedAttributes")
+_MAX_ALTERNATIVES: Final = 8
+"""Entries of firstAvailable (resource.k8s.io/v1 FirstAvailableDeviceRequestMaxSize)."""
+_NOT_IN_ALTERNATIVES: Final = ("adminAccess",)
 
 
 def claim_view(raw: Raw) -> Claim:
-    """The view of a ResourceClaim.
+    """The record of a ResourceClaim.
 
-    Raises InvalidInputError for what the API server would not store, UnsupportedError for
-    firstAvailable, allocationMode All, admin access, capacity requests, derived attributes and
-    distinctAttribute; both name the claim and the field.
+    Raises InvalidInputError for what the API server would not store, UnsupportedError for derived
+    attributes and for modes that are not known; both name the claim and the field.
     """
     metadata = required(raw, "metadata", "ResourceClaim")
     owner = f"ResourceClaim {metadata.get('name') or '(without a name)'}"
@@ -31,59 +35,102 @@ def claim_view(raw: Raw) -> Claim:
         namespace=metadata.get("namespace") or "",
         name=metadata.get("name") or "",
         uid=metadata.get("uid") or "",
-        requests=tuple(_request(request, owner) for request in items(devices, "requests")),
+        requests=tuple(_wanted(request, owner) for request in items(devices, "requests")),
         constraints=tuple(_constraint(entry, owner) for entry in items(devices, "constraints")),
         config=items(devices, "config"),
     )
 
 
 def class_view(raw: Raw) -> DeviceClass:
-    """The view of a DeviceClass. Raises InvalidInputError naming class and field."""
+    """The record of a DeviceClass. Raises InvalidInputError naming class and field."""
     name = required(raw, "metadata.name", "DeviceClass")
     spec = raw.get("spec") or {}
     return DeviceClass(name, _selectors(spec, f"DeviceClass {name}"), items(spec, "config"))
 
 
 def node_view(raw: Raw) -> Node:
-    """The view of a Node. Raises InvalidInputError if it has no name."""
+    """The record of a Node. Raises InvalidInputError if it has no name."""
     return Node(required(raw, "metadata.name", "Node"), raw["metadata"].get("labels") or {})
 
 
-def _request(raw: Raw, claim: str) -> Request:
+def _wanted(raw: Raw, claim: str) -> Wanted:
     name = required(raw, "name", f"{claim}: spec.devices.requests[]")
     owner = f"{claim}: request {name}"
-    refuse(raw, "firstAvailable", owner)
-    exactly = raw.get("exactly")
-    if not exactly:
+    exactly, alternatives = raw.get("exactly"), items(raw, "firstAvailable")
+    if exactly and alternatives:
+        raise InvalidInputError(f"{owner}: both exactly and firstAvailable are set, allowed is one")
+    if exactly:
+        return Wanted(name, (_request(exactly, name, name, f"{owner}: exactly"),))
+    if not alternatives:
         raise InvalidInputError(
             f"{owner}: neither exactly nor firstAvailable is set",
             hint="in resource.k8s.io/v1 a request's fields stand under exactly",
         )
-    for field in _REFUSED_IN_REQUEST:
-        refuse(exactly, field, owner)
-    tolerations = items(exactly, "tolerations")
+    if len(alternatives) > _MAX_ALTERNATIVES:
+        raise InvalidInputError(
+            f"{owner}: firstAvailable has {len(alternatives)} entries, "
+            f"allowed are {_MAX_ALTERNATIVES}"
+        )
+    return Wanted(
+        name, tuple(_alternative(one, name, owner) for one in alternatives), prioritized=True
+    )
+
+
+def _alternative(raw: Raw, base: str, owner: str) -> Request:
+    sub = required(raw, "name", f"{owner}: firstAvailable[]")
+    for field in _NOT_IN_ALTERNATIVES:
+        if raw.get(field):
+            raise InvalidInputError(f"{owner}/{sub}: {field} is not allowed in firstAvailable")
+    return _request(raw, base, f"{base}/{sub}", f"{owner}/{sub}")
+
+
+def _request(raw: Raw, base: str, name: str, owner: str) -> Request:
+    refuse(raw, "derivedAttributes", owner)
+    tolerations = items(raw, "tolerations")
+    everything = _is_everything(raw, owner)
     return Request(
+        base=base,
         name=name,
-        class_name=required(exactly, "deviceClassName", f"{owner}: exactly"),
-        count=_count(exactly, owner),
-        selectors=_selectors(exactly, owner),
+        class_name=required(raw, "deviceClassName", owner),
+        count=0 if everything else _count(raw, owner),
+        everything=everything,
+        admin=bool(raw.get("adminAccess")),
+        selectors=_selectors(raw, owner),
+        capacity=_capacity(raw, owner),
         tolerations=tuple(map(_toleration, tolerations)),
         raw_tolerations=tolerations,
     )
 
 
-def _count(exactly: Raw, owner: str) -> int:
-    mode = exactly.get("allocationMode") or "ExactCount"
-    if mode == "All":
-        raise UnsupportedError(f"{owner}: Dragoon does not allocate by allocationMode All")
-    if mode != "ExactCount":
+def _is_everything(raw: Raw, owner: str) -> bool:
+    mode = raw.get("allocationMode") or "ExactCount"
+    if mode not in {"ExactCount", "All"}:
         raise UnsupportedError(f"{owner}: allocationMode {mode} is not known")
-    count = exactly.get("count")
+    if mode == "All" and raw.get("count"):
+        raise InvalidInputError(f"{owner}: count: not allowed with allocationMode All")
+    return bool(mode == "All")
+
+
+def _count(raw: Raw, owner: str) -> int:
+    count = raw.get("count")
     if count is None:
         return 1
     if not isinstance(count, int) or count < 1:
         raise InvalidInputError(f"{owner}: count: found {count!r}, allowed is a number from 1")
     return count
+
+
+def _capacity(raw: Raw, owner: str) -> tuple[tuple[str, str], ...]:
+    """The amounts asked for, by the key as written: only the very key of the device matches."""
+    requests = (raw.get("capacity") or {}).get("requests") or {}
+    for name, amount in requests.items():
+        try:
+            nanos(quantity.parse(str(amount)))
+        except InvalidInputError as error:
+            raise InvalidInputError(
+                f"{owner}: capacity.requests.{name}: {error.message}"
+            ) from error
+    return tuple((name, str(amount)) for name, amount in requests.items())
 
 
 def _selectors(raw: Raw, owner: str) -> tuple[str, ...]:
@@ -98,10 +145,12 @@ def _selectors(raw: Raw, owner: str) -> tuple[str, ...]:
 
 
 def _constraint(raw: Raw, owner: str) -> Constraint:
-    attribute: Any = raw.get("matchAttribute")
-    if attribute:
-        return Constraint(attribute, items(raw, "requests"))
-    refuse(raw, "distinctAttribute", f"{owner}: constraints")
+    same: Any = raw.get("matchAttribute")
+    if same:
+        return Constraint(same, items(raw, "requests"))
+    distinct: Any = raw.get("distinctAttribute")
+    if distinct:
+        return Constraint(distinct, items(raw, "requests"), distinct=True)
     raise UnsupportedError(f"{owner}: constraints: neither matchAttribute nor distinctAttribute")
 
 

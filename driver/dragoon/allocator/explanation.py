@@ -1,19 +1,21 @@
 """A funnel as plain lines of text."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import groupby
 
-from dragoon.allocator.funnel import Explanation, Funnel, GroupFinding, Loser
+from dragoon.allocator.findings import Explanation, Funnel, GroupFinding, Loser
 from dragoon.allocator.model import DeviceId
 
 
 def reason(explanation: Explanation) -> str:
     """One sentence: why there is no solution."""
-    for funnel in explanation.funnels:
-        if len(funnel.left) < funnel.needed:
-            return _short(funnel)
+    for alternatives in _by_request(explanation.funnels):
+        if all(funnel.is_short for funnel in alternatives):
+            if len(alternatives) == 1:
+                return _short(alternatives[0])
+            return "none of the alternatives fits: " + "; ".join(map(_short, alternatives))
     for group in explanation.groups:
-        if group.largest < group.needed:
+        if group.is_short:
             return _split(group)
     return "each request and each constraint can be met alone, but not all of them together"
 
@@ -21,6 +23,12 @@ def reason(explanation: Explanation) -> str:
 def lines(explanation: Explanation) -> list[str]:
     """The whole funnel: per request each step with the devices left and the first losers."""
     return [line for part in _parts(explanation) for line in part]
+
+
+def _by_request(funnels: Sequence[Funnel]) -> Iterator[list[Funnel]]:
+    """The funnels of each request: one, or one for each of its alternatives."""
+    for _, same in groupby(funnels, lambda one: (one.claim, one.alternative_of or one.request)):
+        yield list(same)
 
 
 def _parts(explanation: Explanation) -> Iterator[Iterator[str]]:
@@ -36,10 +44,9 @@ def _parts(explanation: Explanation) -> Iterator[Iterator[str]]:
 
 
 def _funnel(funnel: Funnel, node: str) -> Iterator[str]:
-    yield (
-        f"claim {funnel.claim}, request {funnel.request}: "
-        f"{_devices(funnel.needed)} of class {funnel.class_name}"
-    )
+    wanted = "all devices" if funnel.everything else _devices(funnel.needed)
+    kind = "alternative" if funnel.alternative_of else "request"
+    yield f"claim {funnel.claim}, {kind} {funnel.request}: {wanted} of class {funnel.class_name}"
     yield f"  {_devices(funnel.total)} on node {node}"
     for step in funnel.steps:
         if step.lost or step.name.startswith("class "):
@@ -58,7 +65,8 @@ def _losers(losers: tuple[Loser, ...], lost: int) -> Iterator[str]:
 
 
 def _group(group: GroupFinding) -> Iterator[str]:
-    yield f"  same {group.attribute} for {_devices(group.needed)}:"
+    wanted = "different" if group.distinct else "same"
+    yield f"  {wanted} {group.attribute} for {_devices(group.needed)}:"
     for one in group.groups:
         yield f"    {one.value}: {_devices(len(one.devices))} ({_names(one.devices)})"
     if group.without:
@@ -66,7 +74,8 @@ def _group(group: GroupFinding) -> Iterator[str]:
 
 
 def _short(funnel: Funnel) -> str:
-    text = f"request {funnel.request} of claim {funnel.claim} needs {_devices(funnel.needed)}"
+    wanted = f"all {_devices(funnel.needed)}" if funnel.everything else _devices(funnel.needed)
+    text = f"request {funnel.request} of claim {funnel.claim} needs {wanted}"
     before = funnel.total
     if before < funnel.needed:
         return f"{text}, there are {before} in the pools of the node"
@@ -79,9 +88,15 @@ def _short(funnel: Funnel) -> str:
 
 
 def _split(group: GroupFinding) -> str:
+    text = f"claim {group.claim} needs {_devices(group.needed)} with"
+    if group.distinct:
+        return (
+            f"{text} different {group.attribute}, the candidates have {len(group.groups)} "
+            "different values"
+        )
     return (
-        f"claim {group.claim} needs {_devices(group.needed)} with the same {group.attribute}, "
-        f"the largest group of the candidates has {group.largest}"
+        f"{text} the same {group.attribute}, the largest group of the candidates has "
+        f"{group.largest}"
     )
 
 

@@ -1,20 +1,20 @@
-"""What the allocator works on: frozen views of slices, claims and classes.
+"""What the allocator works on: frozen records of slices, claims and classes.
 
-Views hold what the search reads, and the raw parts that a result copies. Made by `slices.py` and
-`claims.py`; source of the shapes: resource.k8s.io/v1, dra-api.md A.
+Records hold what decisions read and what a result copies; the raw objects are dropped. Equal parts
+are shared between devices (`interning.py`), because a cluster has 100,000 of them. Made by
+`slices.py` and `claims.py`; source of the shapes: resource.k8s.io/v1, dra-api.md A.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
-from dragoon.cel import DeviceView
+from dragoon.allocator.amounts import Capacities
 
 Raw = Mapping[str, Any]
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class PoolId:
+class PoolId(NamedTuple):
     """A pool is known by driver and name."""
 
     driver: str
@@ -24,8 +24,7 @@ class PoolId:
         return f"{self.driver}/{self.pool}"
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class DeviceId:
+class DeviceId(NamedTuple):
     """A device is known by driver, pool and name."""
 
     driver: str
@@ -36,8 +35,15 @@ class DeviceId:
         return f"{self.driver}/{self.pool}/{self.device}"
 
 
-@dataclass(frozen=True, slots=True)
-class Taint:
+class Attribute(NamedTuple):
+    """An attribute by its name as published. kind: `string`, `int`, `bool`, `version` or a list."""
+
+    name: str
+    kind: str
+    value: Any
+
+
+class Taint(NamedTuple):
     """A taint of a device. effect: None, NoSchedule or NoExecute; others have no meaning yet."""
 
     key: str
@@ -51,6 +57,21 @@ class Taint:
 
 
 @dataclass(frozen=True, slots=True)
+class TaintRule:
+    """A DeviceTaintRule: a taint on the devices that it selects; None selects all of them."""
+
+    name: str
+    taint: Taint
+    driver: str | None
+    pool: str | None
+    device: str | None
+
+    def covers(self, pool: PoolId) -> bool:
+        """Whether it taints devices of the pool."""
+        return self.driver in {None, pool.driver} and self.pool in {None, pool.pool}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class NodeSelection:
     """On which nodes a slice or a device can be used; the first that is set counts."""
 
@@ -60,32 +81,46 @@ class NodeSelection:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Device:
-    """One device of a slice.
+class Facts:
+    """What many devices have in common: all that selectors and requests can look at.
 
-    attributes: by the name as published, type and value, as matchAttribute compares them.
-    counters: (counter set, names of counters) it consumes. conditions: bindingConditions and
-    bindingFailureConditions, which a result copies. unsupported: the field because of which it is
-    never allocated, empty if there is none. nodes: its own node selection, where the slice says so.
+    multiple: allowMultipleAllocations. conditions: bindingConditions and
+    bindingFailureConditions, which a result copies. unreadable: an attribute because of which
+    every selector fails on the device, empty if there is none.
     """
 
-    id: DeviceId
-    view: DeviceView
-    attributes: Mapping[str, tuple[str, Any]]
-    taints: tuple[Taint, ...] = ()
-    counters: tuple[tuple[str, tuple[str, ...]], ...] = ()
-    unsupported: str = ""
-    nodes: NodeSelection | None = None
+    driver: str
+    attributes: tuple[Attribute, ...] = ()
+    capacity: Capacities = ()
+    multiple: bool = False
     binds_to_node: bool = False
-    conditions: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    has_compatibility_groups: bool = False
+    conditions: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    unreadable: str = ""
+
+
+Counter = tuple[str, str]
+"""A counter by the name of its set and its own."""
+Counts = tuple[tuple[Counter, int], ...]
+"""Amounts of counters in nano units."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Device:
+    """One device of a slice. nodes: its own node selection, None where the slice has one."""
+
+    name: str
+    facts: Facts
+    counters: Counts = ()
+    taints: tuple[Taint, ...] = ()
+    nodes: NodeSelection | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Slice:
     """One ResourceSlice. nodes: None where each device has its own selection.
 
-    counter_sets: (name, names of counters) of its shared counters.
+    counters: what its shared counters hold; counter_sets: the names of the sets, one for each set.
+    ignored: a device uses compatibility groups, for which kube-scheduler ignores the slice.
     """
 
     name: str
@@ -94,7 +129,9 @@ class Slice:
     count: int
     nodes: NodeSelection | None
     devices: tuple[Device, ...]
-    counter_sets: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    counter_sets: tuple[str, ...] = ()
+    counters: Counts = ()
+    ignored: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,26 +165,49 @@ class DeviceClass:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A request for a number of devices. raw_tolerations: as a result copies them."""
+    """A request, or one alternative of a request, for devices of a class.
 
+    base: the request's own name. name: as a result has it, `base/alternative` for an alternative.
+    count: devices wanted, 0 where all are wanted. capacity: amounts asked for, as texts.
+    raw_tolerations: as a result copies them.
+    """
+
+    base: str
     name: str
     class_name: str
     count: int
+    everything: bool = False
+    admin: bool = False
     selectors: tuple[str, ...] = ()
+    capacity: tuple[tuple[str, str], ...] = ()
     tolerations: tuple[Toleration, ...] = ()
     raw_tolerations: tuple[Raw, ...] = field(default=(), compare=False)
 
 
 @dataclass(frozen=True, slots=True)
+class Wanted:
+    """One request of a claim: exactly one entry, or with firstAvailable the alternatives in order."""
+
+    name: str
+    alternatives: tuple[Request, ...]
+    prioritized: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Constraint:
-    """All devices of these requests (empty: of all) have the same value of one attribute."""
+    """The devices of these requests (empty: of all) have one value of the attribute.
+
+    distinct: no two of them have the same value.
+    """
 
     attribute: str
     requests: tuple[str, ...] = ()
+    distinct: bool = False
 
-    def covers(self, request: str) -> bool:
-        """Whether devices of this request are bound by it."""
-        return not self.requests or request in self.requests
+    def covers(self, request: Request) -> bool:
+        """Whether devices of this request, or of this alternative of it, are bound by it."""
+        wanted = self.requests
+        return not wanted or request.base in wanted or request.name in wanted
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,7 +217,7 @@ class Claim:
     namespace: str
     name: str
     uid: str
-    requests: tuple[Request, ...]
+    requests: tuple[Wanted, ...]
     constraints: tuple[Constraint, ...] = ()
     config: tuple[Raw, ...] = field(default=(), compare=False)
 

@@ -1,7 +1,8 @@
 """Whether a slice or device can be used on a node.
 
 Source: k8s.io/component-helpers 0.37 `scheduling/corev1/nodeaffinity` (terms are alternatives, the
-parts of a term are all demanded, an empty term matches nothing) and `pools.go` of the allocator.
+parts of a term are all demanded, an empty term matches nothing, a selector with one wrong part is
+wrong as a whole) and `pools_incubating.go` of the allocator.
 """
 
 import re
@@ -10,15 +11,23 @@ from typing import Any, Final
 
 from dragoon.allocator.fields import items
 from dragoon.allocator.model import Node, NodeSelection, Raw
-from dragoon.errors import InvalidInputError, UnsupportedError
+from dragoon.errors import InvalidInputError
 
-_INTEGER: Final = re.compile(r"[+-]?[0-9]{1,19}", re.ASCII)
+_INTEGER: Final = re.compile(r"[+-]?[0-9]+", re.ASCII)
+_INT64: Final = range(-(2**63), 2**63)
+_FIELD_OPERATORS: Final = frozenset(("In", "NotIn"))
+
+
+class NodeSelectorError(InvalidInputError):
+    """A node selector that cannot be read: kube-scheduler's whole attempt ends."""
+
+    code = "NodeSelector"
 
 
 def matches(selection: NodeSelection, node: Node) -> bool:
     """Whether the selection admits the node; one in which nothing is set admits none.
 
-    Raises InvalidInputError for an operator or number that a node selector does not allow.
+    Raises NodeSelectorError for an operator, number or field that a node selector does not allow.
     """
     if selection.node_name:
         return selection.node_name == node.name
@@ -26,45 +35,60 @@ def matches(selection: NodeSelection, node: Node) -> bool:
         return True
     if selection.selector is None:
         return False
-    return any(_term(term, node) for term in items(selection.selector, "nodeSelectorTerms"))
+    # All terms, not up to the first that matches: a wrong one is an error wherever it stands.
+    met = [_term(term, node) for term in items(selection.selector, "nodeSelectorTerms")]
+    return any(met)
 
 
 def _term(term: Raw, node: Node) -> bool:
     expressions, fields = items(term, "matchExpressions"), items(term, "matchFields")
     if not expressions and not fields:
         return False
-    return all(_requirement(one, node.labels) for one in expressions) and all(
-        _field(one, node) for one in fields
-    )
+    met = [_requirement(one, node.labels) for one in expressions]
+    return all(met + [_field(one, node) for one in fields])
 
 
 def _field(requirement: Raw, node: Node) -> bool:
     if requirement.get("key") != "metadata.name":
-        raise UnsupportedError(
-            f"node selector: matchFields key {requirement.get('key')!r}, known is metadata.name"
+        raise NodeSelectorError(
+            f"node selector: matchFields key {requirement.get('key')!r}, allowed is metadata.name"
         )
-    return _requirement(requirement, {"metadata.name": node.name})
+    operator, values = requirement.get("operator"), items(requirement, "values")
+    if operator not in _FIELD_OPERATORS or len(values) != 1:
+        raise NodeSelectorError(
+            f"node selector: matchFields: found {operator!r} with {len(values)} values, allowed are "
+            "In and NotIn with one value"
+        )
+    return bool((values[0] == node.name) == (operator == "In"))
 
 
 def _requirement(requirement: Raw, labels: Mapping[str, str]) -> bool:
-    operator = requirement.get("operator")
+    operator, values = requirement.get("operator"), items(requirement, "values")
     test = _OPERATORS.get(str(operator))
     if test is None:
-        raise InvalidInputError(
+        raise NodeSelectorError(
             f"node selector: operator {operator!r}, allowed are {', '.join(_OPERATORS)}"
         )
-    return test(labels.get(requirement["key"]), items(requirement, "values"))
+    minimum, maximum = _VALUES[str(operator)]
+    if not minimum <= len(values) <= maximum:
+        raise NodeSelectorError(f"node selector: operator {operator} with {len(values)} values")
+    return test(labels.get(requirement["key"]), values)
 
 
 def _number(text: str) -> int | None:
-    return int(text) if _INTEGER.fullmatch(text) else None
+    """A 64-bit number as Go reads it, None for anything else."""
+    if not _INTEGER.fullmatch(text) or len(text.lstrip("+-0")) > len(str(2**63)):
+        return None
+    number = int(text)
+    return number if number in _INT64 else None
 
 
 def _compared(label: str | None, values: tuple[Any, ...], sign: int) -> bool:
-    if label is None or len(values) != 1:
-        return False
-    left, right = _number(label), _number(str(values[0]))
-    return left is not None and right is not None and (left > right) - (left < right) == sign
+    right = _number(str(values[0]))
+    if right is None:
+        raise NodeSelectorError(f"node selector: found {values[0]!r}, allowed is a number")
+    left = None if label is None else _number(label)
+    return left is not None and (left > right) - (left < right) == sign
 
 
 _OPERATORS: Final[dict[str, Callable[[str | None, tuple[Any, ...]], bool]]] = {
@@ -75,3 +99,13 @@ _OPERATORS: Final[dict[str, Callable[[str | None, tuple[Any, ...]], bool]]] = {
     "Gt": lambda label, values: _compared(label, values, 1),
     "Lt": lambda label, values: _compared(label, values, -1),
 }
+_MANY: Final = 2**31
+_VALUES: Final = {
+    "In": (1, _MANY),
+    "NotIn": (1, _MANY),
+    "Exists": (0, 0),
+    "DoesNotExist": (0, 0),
+    "Gt": (1, 1),
+    "Lt": (1, 1),
+}
+"""Fewest and most values of each operator."""

@@ -1,26 +1,33 @@
-"""status.allocation as kube-scheduler writes it. Source: dra-api.md C.9.
+"""status.allocation as kube-scheduler writes it. Source: dra-api.md C.6, C.9.
 
 The allocationTimestamp is not the allocator's: whoever writes the allocation adds it.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from dragoon.allocator.fields import items
-from dragoon.allocator.model import Claim, DeviceClass, Node, NodeSelection, Raw
+from dragoon.allocator.model import Claim, DeviceClass, Node, NodeSelection, Raw, Request
+from dragoon.allocator.nodes import NodeSelectorError
 from dragoon.allocator.search import Chosen
-from dragoon.errors import UnsupportedError
+
+ShareIds = Callable[[], str]
+"""Makes a fresh share ID: a random UUID in lower case."""
 
 
 def allocation(
-    claim: Claim, chosen: Sequence[Chosen], classes: Mapping[str, DeviceClass], node: Node
+    claim: Claim,
+    chosen: Sequence[Chosen],
+    classes: Mapping[str, DeviceClass],
+    node: Node,
+    share_ids: ShareIds,
 ) -> dict[str, Any]:
     """The raw status.allocation of a claim for these devices.
 
-    Raises UnsupportedError for a slice with a node selector of several terms.
+    Raises NodeSelectorError for a slice with a node selector of several terms.
     """
-    devices: dict[str, Any] = {"results": [_result(one) for one in chosen]}
-    config = _config(claim, classes)
+    devices: dict[str, Any] = {"results": [_result(one, share_ids) for one in chosen]}
+    config = _config(claim, _granted(claim, chosen), classes)
     if config:
         devices["config"] = config
     result: dict[str, Any] = {"devices": devices}
@@ -30,26 +37,41 @@ def allocation(
     return result
 
 
-def _result(chosen: Chosen) -> dict[str, Any]:
-    device = chosen.device.id
+def _result(chosen: Chosen, share_ids: ShareIds) -> dict[str, Any]:
+    device, facts = chosen.id, chosen.candidate.device.facts
     result: dict[str, Any] = {
         "request": chosen.request.name,
         "driver": device.driver,
         "pool": device.pool,
         "device": device.device,
     }
+    if chosen.request.admin:
+        result["adminAccess"] = True
     if chosen.request.raw_tolerations:
         result["tolerations"] = [dict(one) for one in chosen.request.raw_tolerations]
-    result.update((name, list(value)) for name, value in chosen.device.conditions.items())
+    result.update((name, list(value)) for name, value in facts.conditions)
+    if facts.multiple:
+        result["shareID"] = share_ids()
+        if chosen.candidate.uses:
+            result["consumedCapacity"] = {
+                use.name: str(use.amount) for use in chosen.candidate.uses
+            }
     return result
 
 
-def _config(claim: Claim, classes: Mapping[str, DeviceClass]) -> list[dict[str, Any]]:
+def _granted(claim: Claim, chosen: Sequence[Chosen]) -> list[Request]:
+    """Of each request what was granted: the request itself, or the alternative that was chosen."""
+    by_base = {one.request.base: one.request for one in chosen}
+    return [by_base.get(wanted.name, wanted.alternatives[0]) for wanted in claim.requests]
+
+
+def _config(
+    claim: Claim, granted: Sequence[Request], classes: Mapping[str, DeviceClass]
+) -> list[dict[str, Any]]:
     """Class configuration first, each class once, then the claim's; all requests is no request."""
     users: dict[str, list[str]] = {}
-    for request in claim.requests:
+    for request in granted:
         users.setdefault(request.class_name, []).append(request.name)
-    names = [request.name for request in claim.requests]
     entries = [
         _entry("FromClass", requests, entry)
         for class_name, requests in users.items()
@@ -57,12 +79,17 @@ def _config(claim: Claim, classes: Mapping[str, DeviceClass]) -> list[dict[str, 
     ]
     for entry in claim.config:
         wanted = list(items(entry, "requests"))
-        if not wanted or any(name in wanted for name in names):
+        if not wanted or any(_concerns(wanted, request) for request in granted):
             entries.append(_entry("FromClaim", wanted, entry))
     for assembled in entries:
-        if all(name in assembled.get("requests", names) for name in names):
-            assembled.pop("requests", None)
+        listed = assembled.get("requests")
+        if listed and all(_concerns(listed, request) for request in granted):
+            del assembled["requests"]
     return entries
+
+
+def _concerns(names: Sequence[str], request: Request) -> bool:
+    return request.base in names or request.name in names
 
 
 def _entry(source: str, requests: list[str], config: Raw) -> dict[str, Any]:
@@ -78,10 +105,9 @@ def _node_selector(chosen: Sequence[Chosen], node: Node) -> dict[str, Any] | Non
     fields: list[Raw] = []
     expressions: list[Raw] = []
     for one in chosen:
-        nodes = one.device.nodes if one.slice.nodes is None else one.slice.nodes
-        if nodes is None:
-            continue
-        if nodes.node_name or one.device.binds_to_node:
+        slice_, device = one.candidate.slice, one.candidate.device
+        nodes = (device.nodes if slice_.nodes is None else slice_.nodes) or NodeSelection()
+        if nodes.node_name or device.facts.binds_to_node:
             requirement = {"key": "metadata.name", "operator": "In", "values": [node.name]}
             return {"nodeSelectorTerms": [{"matchFields": [requirement]}]}
         for term in _terms(nodes, one):
@@ -98,8 +124,8 @@ def _node_selector(chosen: Sequence[Chosen], node: Node) -> dict[str, Any] | Non
 def _terms(nodes: NodeSelection, chosen: Chosen) -> tuple[Raw, ...]:
     terms = items(nodes.selector or {}, "nodeSelectorTerms")
     if len(terms) > 1:
-        raise UnsupportedError(
-            f"device {chosen.device.id}: a node selector with {len(terms)} terms; the API allows one"
+        raise NodeSelectorError(
+            f"device {chosen.id}: a node selector with {len(terms)} terms; kube-scheduler takes one"
         )
     return terms
 

@@ -1,32 +1,45 @@
 """The search: which devices the claims of one pod get on one node.
 
-Exactly kube-scheduler's (dra-api.md C.4): claims, requests and devices in order, depth first with
-backtracking, the first full solution wins. Within a request devices are taken in increasing
-position. Selectors are evaluated only on devices that the search comes to.
+Exactly kube-scheduler's (dra-api.md C.4): claims, requests, alternatives and devices in order,
+depth first with backtracking, the first full solution wins. Within a request devices are taken in
+increasing position. A device whose selectors fail ends the attempt only when the search comes to it.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from dragoon.allocator.constraints import SameValue
-from dragoon.allocator.model import Claim, Device, DeviceClass, DeviceId, Node, Request, Slice
+from dragoon.allocator.candidates import Candidate, Query, candidates, query_of
+from dragoon.allocator.constraints import trackers
+from dragoon.allocator.model import Claim, DeviceClass, DeviceId, Node, PoolId, Request
 from dragoon.allocator.pools import Pool
-from dragoon.allocator.selection import Selection, selection_of
+from dragoon.allocator.selection import SelectorError
 from dragoon.allocator.taints import preventing
-from dragoon.allocator.usage import Usage
+from dragoon.allocator.trial import Trial
+from dragoon.allocator.usage import UNUSED, PoolUsage
 from dragoon.errors import DragoonError, UnsupportedError
 
 MAX_DEVICES: Final = 32
 """Devices of one claim (resource.k8s.io/v1 AllocationResultsMaxSize)."""
 ATTEMPT_LIMIT: Final = 1_000_000
 """Devices tried before the search gives up; kube-scheduler gives up after 10 seconds."""
+_MAX_DEPTH: Final = 600
+"""Devices and requests of one pod: each is a level of the search."""
+
+_FOUND, _MISSED, _EXCEEDED = range(3)
+"""How a part of the search ended. Exceeded: the claim would have more devices than it can have."""
 
 
 class TooManyDevicesError(DragoonError):
     """A claim asks for more devices than one claim can have."""
 
     code = "TooManyDevices"
+
+
+class AllDevicesError(DragoonError):
+    """Allocation mode All, and it cannot be known or never be right to have all of them."""
+
+    code = "AllDevices"
 
 
 class SearchStoppedError(DragoonError):
@@ -37,11 +50,16 @@ class SearchStoppedError(DragoonError):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Chosen:
-    """A device for a request, and the slice it is from."""
+    """A device for a request or an alternative of it. reserved: it took counters."""
 
     request: Request
-    slice: Slice
-    device: Device
+    candidate: Candidate
+    reserved: bool = False
+
+    @property
+    def id(self) -> DeviceId:
+        """The device's name."""
+        return self.candidate.id
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -51,8 +69,23 @@ class Problem:
     claims: Sequence[Claim]
     classes: Mapping[str, DeviceClass]
     pools: Sequence[Pool]
-    usage: Usage
+    usage: Mapping[PoolId, PoolUsage]
     node: Node
+
+    def usage_of(self, pool: Pool) -> PoolUsage:
+        """What is held of a pool."""
+        return self.usage.get(pool.id, UNUSED)
+
+    def class_of(self, request: Request, claim: Claim) -> DeviceClass:
+        """The class of a request. Raises SelectorError where there is none."""
+        found = self.classes.get(request.class_name)
+        if found is None:
+            raise SelectorError(
+                f"claim {claim}, request {request.name}: there is no DeviceClass "
+                f"{request.class_name}",
+                hint=f"known are {', '.join(sorted(self.classes)) or 'none'}",
+            )
+        return found
 
 
 Solution = tuple[tuple[Chosen, ...], ...]
@@ -62,112 +95,207 @@ Solution = tuple[tuple[Chosen, ...], ...]
 def solve(problem: Problem, *, attempts: int = ATTEMPT_LIMIT) -> Solution | None:
     """The first solution, or None where there is none.
 
-    Raises SelectorError and TooManyDevicesError where kube-scheduler's attempt ends with an
-    error, UnsupportedError where the search comes to a device it cannot judge,
-    SearchStoppedError after that many attempts.
+    Raises SelectorError, CapacityError, AllDevicesError and TooManyDevicesError where
+    kube-scheduler's attempt ends with an error, UnsupportedError where the search comes to
+    something it cannot judge, SearchStoppedError after that many attempts.
     """
-    for claim in problem.claims:
-        total = sum(request.count for request in claim.requests)
-        if total > MAX_DEVICES:
-            raise TooManyDevicesError(
-                f"claim {claim}: asks for {total} devices, a claim can have {MAX_DEVICES}"
-            )
     return _Search(problem, attempts).run()
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(slots=True, eq=False)
 class _Wish:
-    """One request in the flat order of the search. index: of its claim."""
+    """A request or an alternative of one. claim and number: where it stands.
 
-    index: int
+    members: which devices, where all are wanted. lists: candidates per pool, as far as looked at.
+    """
+
+    claim: int
+    number: int
     request: Request
-    selection: Selection
+    query: Query
+    count: int
+    members: list[tuple[Trial, Candidate]]
+    lists: list[Sequence[Candidate] | None]
 
 
 class _Search:
-    """One run. Mutable: what is chosen so far, and what is known of (request, device)."""
+    """One run. Mutable: what is chosen so far."""
 
     def __init__(self, problem: Problem, attempts: int) -> None:
         self._problem = problem
         self._left = attempts
-        self._devices = [
-            entry for pool in problem.pools if not pool.problem for entry in pool.devices()
+        self._trials = [
+            Trial(pool, problem.usage_of(pool)) for pool in problem.pools if not pool.problem
         ]
-        self._wishes = [
-            _Wish(index, request, selection_of(request, str(claim), problem.classes))
-            for index, claim in enumerate(problem.claims)
-            for request in claim.requests
-        ]
-        self._constraints = [
-            [SameValue(constraint) for constraint in claim.constraints] for claim in problem.claims
-        ]
-        self._selected: dict[tuple[int, int], bool] = {}
-        self._taken: set[DeviceId] = set()
+        self._wishes = [self._wishes_of(index) for index in range(len(problem.claims))]
+        self._constraints = [trackers(claim) for claim in problem.claims]
         self._chosen: list[list[Chosen]] = [[] for _ in problem.claims]
 
     def run(self) -> Solution | None:
-        if not self._fill(0, 0, 0):
-            return None
-        return tuple(map(tuple, self._chosen))
+        depth = sum(
+            2 + max(wish.count for wish in alternatives)
+            for of_claim in self._wishes
+            for alternatives in of_claim
+        )
+        if depth > _MAX_DEPTH:
+            raise UnsupportedError(f"Dragoon does not search {depth} levels for one pod")
+        return tuple(map(tuple, self._chosen)) if self._claim(0) == _FOUND else None
 
-    def _fill(self, wish: int, filled: int, start: int) -> bool:
-        """Finds devices for everything from this wish on, of which `filled` devices are found.
+    def _wishes_of(self, index: int) -> list[list[_Wish]]:
+        """What a claim wishes, checked against the number of devices it can have."""
+        claim = self._problem.claims[index]
+        found = [
+            [self._wish(index, number, request) for request in wanted.alternatives]
+            for number, wanted in enumerate(claim.requests)
+        ]
+        total = sum(min(wish.count for wish in alternatives) for alternatives in found)
+        if total > MAX_DEVICES:
+            raise TooManyDevicesError(
+                f"claim {claim}: asks for {total} devices, a claim can have {MAX_DEVICES}"
+            )
+        return found
 
-        start: the position in the order of devices from which the wish may still choose.
-        """
-        if wish == len(self._wishes):
-            return True
-        current = self._wishes[wish]
-        if filled == current.request.count:
-            return self._fill(wish + 1, 0, 0)
-        for position in range(start, len(self._devices)):
-            slice_, device = self._devices[position]
-            if self._in_use(device.id) or not self._selects(wish, position):
-                continue
-            self._count_attempt()
-            if not self._take(current, slice_, device):
-                continue
-            if self._fill(wish, filled + 1, position + 1):
-                return True
-            self._give_back(current, device)
-        return False
+    def _wish(self, index: int, number: int, request: Request) -> _Wish:
+        claim = self._problem.claims[index]
+        query = query_of(request, self._problem.class_of(request, claim).selectors)
+        wish = _Wish(index, number, request, query, request.count, [], [None] * len(self._trials))
+        if request.everything:
+            self._look_at_everything(wish)
+            wish.count = len(wish.members)
+        return wish
 
-    def _in_use(self, device: DeviceId) -> bool:
-        return device in self._problem.usage.exclusive or device in self._taken
+    def _look_at_everything(self, wish: _Wish) -> None:
+        for pool in self._problem.pools:
+            if pool.problem:
+                raise AllDevicesError(
+                    f"claim {self._problem.claims[wish.claim]}, request {wish.request.name}: asks "
+                    f"for all devices, but pool {pool.id} is not complete: {pool.problem}"
+                )
+        for at, trial in enumerate(self._trials):
+            for candidate in self._candidates(wish, at):
+                self._raise_failure(wish, candidate)
+                wish.members.append((trial, candidate))
 
-    def _selects(self, wish: int, position: int) -> bool:
-        known = self._selected.get((wish, position))
+    def _candidates(self, wish: _Wish, at: int) -> Sequence[Candidate]:
+        known = wish.lists[at]
         if known is None:
-            slice_, device = self._devices[position]
-            selection = self._wishes[wish].selection
-            known = selection.selects(slice_, device, self._problem.node)
-            self._selected[wish, position] = known
+            known = wish.lists[at] = candidates(self._trials[at].pool, wish.query)
         return known
 
-    def _take(self, wish: _Wish, slice_: Slice, device: Device) -> bool:
-        """Chooses the device if taints and constraints let it be chosen."""
-        if device.unsupported:
-            raise UnsupportedError(
-                f"device {device.id} is a candidate, and Dragoon does not allocate devices with "
-                f"{device.unsupported}"
-            )
-        if preventing(device, wish.request) is not None:
-            return False
-        constraints = self._constraints[wish.index]
-        for position, constraint in enumerate(constraints):
-            if not constraint.add(wish.request.name, device):
-                for added in constraints[:position]:
-                    added.remove(wish.request.name)
-                return False
-        self._taken.add(device.id)
-        self._chosen[wish.index].append(Chosen(wish.request, slice_, device))
-        return True
+    def _claim(self, index: int) -> int:
+        return _FOUND if index == len(self._wishes) else self._request(index, 0)
 
-    def _give_back(self, wish: _Wish, device: Device) -> None:
-        self._chosen[wish.index].pop()
-        self._taken.remove(device.id)
-        for constraint in self._constraints[wish.index]:
-            constraint.remove(wish.request.name)
+    def _request(self, index: int, number: int) -> int:
+        """Finds devices for everything from this request on."""
+        of_claim = self._wishes[index]
+        if number == len(of_claim):
+            # What a later claim has too much of is nothing this claim's limit is about.
+            return _MISSED if (outcome := self._claim(index + 1)) == _EXCEEDED else outcome
+        if not self._problem.claims[index].requests[number].prioritized:
+            return self._fill(of_claim[number][0], 0, 0, 0)
+        exceeded = True
+        for wish in of_claim[number]:
+            outcome = self._fill(wish, 0, 0, 0)
+            if outcome == _FOUND:
+                return _FOUND
+            exceeded = exceeded and outcome == _EXCEEDED
+        return _EXCEEDED if exceeded else _MISSED
+
+    def _fill(self, wish: _Wish, filled: int, pool: int, start: int) -> int:
+        """Finds the rest of a wish, of which `filled` devices are found, and all after it.
+
+        pool, start: the position in the order of candidates from which it may still choose.
+        """
+        if filled >= wish.count:
+            return self._request(wish.claim, wish.number + 1) if wish.count else _MISSED
+        if wish.count - filled > MAX_DEVICES - len(self._chosen[wish.claim]):
+            return _EXCEEDED
+        if wish.request.everything:
+            return self._fill_everything(wish, filled)
+        return self._choose(wish, filled, pool, start)
+
+    def _choose(self, wish: _Wish, filled: int, pool: int, start: int) -> int:
+        """The next device of a wish: the first with which all the rest can be found, too."""
+        for at in range(pool, len(self._trials)):
+            trial = self._trials[at]
+            found = self._candidates(wish, at)
+            for position in range(start if at == pool else 0, len(found)):
+                candidate = found[position]
+                if trial.is_in_use(candidate.device.name, wish.claim, wish.request):
+                    continue
+                self._raise_failure(wish, candidate)
+                if not self._take(wish, trial, candidate):
+                    continue
+                outcome = self._fill(wish, filled + 1, at, position + 1)
+                if outcome == _FOUND:
+                    return _FOUND
+                self._give_back(wish, trial, candidate)
+                if outcome == _EXCEEDED:
+                    return _EXCEEDED
+        return _MISSED
+
+    def _fill_everything(self, wish: _Wish, filled: int) -> int:
+        """The same where all devices are wanted: there is only one choice."""
+        trial, candidate = wish.members[filled]
+        if trial.is_in_use(candidate.device.name, wish.claim, wish.request):
+            return _MISSED
+        if not self._take(wish, trial, candidate):
+            return _MISSED
+        outcome = self._fill(wish, filled + 1, 0, 0)
+        if outcome != _FOUND:
+            self._give_back(wish, trial, candidate)
+        return outcome
+
+    def _raise_failure(self, wish: _Wish, candidate: Candidate) -> None:
+        if candidate.failure is not None:
+            claim = str(self._problem.claims[wish.claim])
+            raise candidate.failure.raised(wish.request, claim, candidate.id)
+
+    def _take(self, wish: _Wish, trial: Trial, candidate: Candidate) -> bool:
+        """Chooses the device if counters, taints, constraints and capacity let it be chosen."""
+        self._count_attempt()
+        reserved = trial.reserve(candidate)
+        if reserved is False:
+            return False
+        if self._is_allowed(wish, trial, candidate):
+            trial.take(candidate, wish.claim)
+            self._chosen[wish.claim].append(Chosen(wish.request, candidate, bool(reserved)))
+            return True
+        if reserved:
+            trial.release(candidate)
+        return False
+
+    def _is_allowed(self, wish: _Wish, trial: Trial, candidate: Candidate) -> bool:
+        """Whether taints, constraints and capacity allow the device; constraints then count it."""
+        device, request = candidate.device, wish.request
+        taints = trial.pool.taints(device)
+        if taints and preventing(taints, request) is not None:
+            return False
+        constraints = self._constraints[wish.claim]
+        for position, constraint in enumerate(constraints):
+            if not constraint.add(request, device.facts):
+                for earlier in constraints[:position]:
+                    earlier.remove(request)
+                if request.everything:
+                    raise AllDevicesError(
+                        f"claim {self._problem.claims[wish.claim]}, request {request.name}: asks for "
+                        f"all devices, and with {candidate.id} the constraint on "
+                        f"{constraint.constraint.attribute} does not hold"
+                    )
+                return False
+        if trial.has_room(candidate):
+            return True
+        for constraint in constraints:
+            constraint.remove(request)
+        return False
+
+    def _give_back(self, wish: _Wish, trial: Trial, candidate: Candidate) -> None:
+        chosen = self._chosen[wish.claim].pop()
+        trial.give_back(candidate, wish.claim)
+        for constraint in self._constraints[wish.claim]:
+            constraint.remove(wish.request)
+        if chosen.reserved:
+            trial.release(candidate)
 
     def _count_attempt(self) -> None:
         self._left -= 1

@@ -1,16 +1,21 @@
-"""Which devices a request selects: class selectors, then the request's own, then the node.
+"""Whether selectors match a device, each evaluated once for all devices that are alike to it.
 
-A selector that fails stops kube-scheduler's whole attempt (dra-api.md B.3), so a failure is an
-exception here and is raised only when the search comes to that device.
+A selector that fails stops kube-scheduler's whole attempt (dra-api.md B.3), so a failure is kept
+as a finding about the device, and is raised only when the search comes to that device.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Final
 
-from dragoon.allocator.model import Device, DeviceClass, Node, Request, Slice
-from dragoon.allocator.nodes import matches
-from dragoon.cel import EvaluationError, Program, compile_selector
-from dragoon.errors import DragoonError, InvalidInputError, UnsupportedError
+from dragoon.allocator.model import Facts
+from dragoon.allocator.reading import Read, reads
+from dragoon.cel import DeviceView, EvaluationError, compile_selector, device_view
+from dragoon.cel.program import Program
+from dragoon.errors import DragoonError
+
+_KEPT: Final = 512
+_VERDICTS: Final = 65_536
+"""Devices that a selector remembers its verdict for."""
 
 
 class SelectorError(DragoonError):
@@ -19,72 +24,69 @@ class SelectorError(DragoonError):
     code = "Selector"
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class Selector:
-    """A compiled selector. owner says where it stands, as in `class X: selector 0`."""
+    """A compiled selector that remembers its verdicts, failures excepted."""
 
-    owner: str
-    text: str
-    program: Program
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.program: Program = compile_selector(text)
+        self._reads = reads(text)
+        self._verdicts: dict[Any, bool] = {}
 
-    def matches(self, device: Device) -> bool:
-        """Whether it selects the device. Raises SelectorError naming owner and device."""
-        try:
-            return self.program.evaluate(device.view)
-        except EvaluationError as error:
-            raise SelectorError(
-                f"{self.owner} on device {device.id}: {error.message}",
-                hint="guard the read with has() or .?field.orValue(default)",
-            ) from error
+    def matches(self, facts: Facts) -> bool:
+        """Whether it selects devices with these facts.
 
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Selection:
-    """The selectors of one request, class first."""
-
-    of_class: tuple[Selector, ...]
-    of_request: tuple[Selector, ...]
-
-    def selects(self, slice_: Slice, device: Device, node: Node) -> bool:
-        """Whether the request selects the device on this node. Raises SelectorError."""
-        return (
-            all(selector.matches(device) for selector in self.of_class)
-            and all(selector.matches(device) for selector in self.of_request)
-            and is_on_node(slice_, device, node)
-        )
+        Raises EvaluationError where the evaluation fails.
+        """
+        key = facts if self._reads is None else _what_is_read(facts, self._reads)
+        verdict = self._verdicts.get(key)
+        if verdict is None:
+            verdict = self.program.evaluate(view_of(facts))
+            if len(self._verdicts) >= _VERDICTS:
+                self._verdicts.clear()
+            self._verdicts[key] = verdict
+        return verdict
 
 
-def is_on_node(slice_: Slice, device: Device, node: Node) -> bool:
-    """Whether the device's own node selection, where the slice leaves it that, admits the node."""
-    return slice_.nodes is not None or (device.nodes is not None and matches(device.nodes, node))
+@lru_cache(maxsize=_KEPT)
+def selector(text: str) -> Selector:
+    """The selector of this text.
 
-
-def selection_of(request: Request, claim: str, classes: Mapping[str, DeviceClass]) -> Selection:
-    """The compiled selectors of a request.
-
-    Raises SelectorError for an unknown class or a text that is wrong, UnsupportedError for one
-    that Dragoon cannot evaluate.
+    Raises InvalidInputError for a text that is wrong, UnsupportedError for one that Dragoon cannot
+    evaluate.
     """
-    class_ = classes.get(request.class_name)
-    if class_ is None:
-        raise SelectorError(
-            f"claim {claim}, request {request.name}: there is no DeviceClass {request.class_name}",
-            hint=f"known are {', '.join(sorted(classes)) or 'none'}",
-        )
-    return Selection(
-        _compiled(class_.selectors, f"class {class_.name}"),
-        _compiled(request.selectors, f"claim {claim}, request {request.name}"),
+    return Selector(text)
+
+
+def view_of(facts: Facts) -> DeviceView:
+    """The variable `device` of a selector.
+
+    Raises EvaluationError for an attribute that no selector can be evaluated with.
+    """
+    if facts.unreadable:
+        raise EvaluationError(facts.unreadable)
+    return device_view(
+        facts.driver,
+        {
+            "attributes": {name: {kind: value} for name, kind, value in facts.attributes},
+            "capacity": {name: {"value": capacity.text} for name, capacity in facts.capacity},
+            "allowMultipleAllocations": facts.multiple,
+        },
     )
 
 
-def _compiled(texts: tuple[str, ...], owner: str) -> tuple[Selector, ...]:
-    return tuple(_one(text, f"{owner}: selector {position}") for position, text in enumerate(texts))
+def _what_is_read(facts: Facts, wanted: frozenset[Read]) -> tuple[Any, ...]:
+    """The part of the facts that a selector looks at; equal parts give equal verdicts."""
+    driver = facts.driver
+    return (
+        driver,
+        facts.multiple,
+        facts.unreadable,
+        tuple(one for one in facts.attributes if ("attributes", *_named(one[0], driver)) in wanted),
+        tuple(one for one in facts.capacity if ("capacity", *_named(one[0], driver)) in wanted),
+    )
 
 
-def _one(text: str, owner: str) -> Selector:
-    try:
-        return Selector(owner, text, compile_selector(text))
-    except InvalidInputError as error:
-        raise SelectorError(f"{owner}: {error.message}") from error
-    except UnsupportedError as error:
-        raise UnsupportedError(f"{owner}: {error.message}", hint=error.hint) from error
+def _named(name: str, driver: str) -> tuple[str, str]:
+    domain, slash, identifier = name.partition("/")
+    return (domain, identifier) if slash else (driver, name)

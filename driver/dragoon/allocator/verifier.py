@@ -1,22 +1,21 @@
 """An independent check of a proposed allocation against raw objects.
 
-Shares nothing with the search but the CEL programs and the reading of names: it works on the raw
+Shares nothing with the search but the CEL programs and the parsing of amounts: it works on the raw
 objects, one rule after the other, without order or backtracking. What it finds is a list of
 sentences, empty for an allocation that breaks no rule (dra-api.md C; the API server checks none of
 this, A.6).
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final
 
-from dragoon.allocator.claims import node_view
-from dragoon.allocator.model import NodeSelection, Raw
-from dragoon.allocator.nodes import matches
-from dragoon.cel import EvaluationError, compile_selector, device_view
+from dragoon.allocator.verifier_sums import allocated, sums
+from dragoon.allocator.verifier_world import Raw, Spot, World, admits, name_of
+from dragoon.cel import compile_selector, device_view
 from dragoon.errors import DragoonError
 
-_Key = tuple[str, str, str]
+_MAX_DEVICES: Final = 32
 
 
 def verify(
@@ -27,126 +26,165 @@ def verify(
     slices: Iterable[Raw],
     allocated_claims: Iterable[Raw],
     node: Raw,
+    taint_rules: Iterable[Raw] = (),
 ) -> list[str]:
     """Every rule that these allocations of one pod's claims on one node break, as sentences."""
-    check = _Check(classes, slices, node)
-    taken = Counter(_keys(claim.get("status", {}).get("allocation") for claim in allocated_claims))
+    world = World(classes, slices, node, taint_rules)
+    held = list(allocated(allocated_claims))
     problems: list[str] = []
     for claim, allocation in zip(claims, allocations, strict=True):
-        problems += check.claim(claim, allocation)
-    taken.update(_keys(allocations))
-    mine = set(_keys(allocations))
-    problems += [f"device {'/'.join(key)} is given twice" for key in mine if taken[key] > 1]
+        problems += _Check(world, claim, allocation).problems()
+    problems += sums(world, claims, allocations, held)
     return problems
 
 
-def _keys(allocations: Iterable[Raw | None]) -> Iterator[_Key]:
-    for allocation in allocations:
-        for result in ((allocation or {}).get("devices") or {}).get("results") or ():
-            if not result.get("adminAccess"):
-                yield result["driver"], result["pool"], result["device"]
-
-
 class _Check:
-    """The raw objects by name."""
+    """One claim and the allocation proposed for it."""
 
-    def __init__(self, classes: Iterable[Raw], slices: Iterable[Raw], node: Raw) -> None:
-        self._classes = {one["metadata"]["name"]: one for one in classes}
-        self._slices = tuple(slices)
-        self._node = node
+    def __init__(self, world: World, claim: Raw, allocation: Raw) -> None:
+        self._world = world
+        self._wanted = claim["spec"]["devices"]
+        self._allocation = allocation
+        self._results: Sequence[Raw] = allocation["devices"]["results"]
+        self._requests: dict[str, Raw] = {}
+        for request in self._wanted["requests"]:
+            if request.get("exactly"):
+                self._requests[request["name"]] = request["exactly"]
+            for sub in request.get("firstAvailable") or ():
+                self._requests[f"{request['name']}/{sub['name']}"] = sub
 
-    def claim(self, claim: Raw, allocation: Raw) -> Iterator[str]:
-        """The rules that one allocation breaks."""
-        wanted = claim["spec"]["devices"]
-        results = allocation["devices"]["results"]
-        requests = {request["name"]: request["exactly"] for request in wanted["requests"]}
-        counts = Counter(result["request"] for result in results)
-        for name, request in requests.items():
-            count = request.get("count") or 1
-            if counts[name] != count:
-                yield f"request {name} has {counts[name]} devices, wants {count}"
-        devices = []
-        for result in results:
-            slice_, device = self._find(result)
-            if slice_ is None or device is None:
-                yield f"device {_name(result)} is in no slice of the newest generation"
-                continue
-            devices.append((result["request"], slice_["spec"]["driver"], device))
-            yield from self._device(requests, result, slice_, device)
-        for constraint in wanted.get("constraints") or ():
-            yield from _constraint(constraint, devices)
-        yield from self._selector(allocation, results)
+    def problems(self) -> Iterator[str]:
+        """The rules that the allocation breaks."""
+        if len(self._results) > _MAX_DEVICES:
+            yield f"{len(self._results)} devices, a claim can have {_MAX_DEVICES}"
+        for request in self._wanted["requests"]:
+            yield from self._count(request)
+        spots: list[tuple[Raw, Spot]] = []
+        for result in self._results:
+            spot = self._world.find(result)
+            if spot is None:
+                yield f"device {name_of(result)} is in no slice of a usable pool"
+            elif result["request"] not in self._requests:
+                yield f"there is no request {result['request']}"
+            else:
+                spots.append((result, spot))
+                yield from self._device(result, spot, self._requests[result["request"]])
+        for constraint in self._wanted.get("constraints") or ():
+            yield from _constraint(constraint, spots)
+        yield from self._config()
+        yield from self._selector(spots)
 
-    def _find(self, result: Raw) -> tuple[Raw | None, Raw | None]:
-        same = [
-            one
-            for one in self._slices
-            if (one["spec"]["driver"], one["spec"]["pool"]["name"])
-            == (result["driver"], result["pool"])
-        ]
-        newest = max((one["spec"]["pool"].get("generation", 0) for one in same), default=0)
-        for one in same:
-            pool = one["spec"]["pool"]
-            if pool.get("generation", 0) != newest:
-                continue
-            for device in one["spec"].get("devices") or ():
-                if device["name"] == result["device"]:
-                    return one, device
-        return None, None
-
-    def _device(self, requests: Raw, result: Raw, slice_: Raw, device: Raw) -> Iterator[str]:
-        request = requests.get(result["request"])
-        if request is None:
-            yield f"there is no request {result['request']}"
+    def _count(self, request: Raw) -> Iterator[str]:
+        """One alternative at most, and as many devices as it wants."""
+        name = request["name"]
+        given = Counter(
+            result["request"]
+            for result in self._results
+            if result["request"].partition("/")[0] == name
+        )
+        if len(given) != 1:
+            yield f"request {name} is met {len(given)} times: {', '.join(sorted(given)) or 'never'}"
             return
-        spec = slice_["spec"]
-        place = device if spec.get("perDeviceNodeSelection") else spec
-        if not _admits(place, self._node):
-            yield f"device {_name(result)} cannot be used on this node"
-        class_ = self._classes.get(request["deviceClassName"])
+        ((full, count),) = given.items()
+        wanted = self._requests.get(full)
+        if wanted is None:
+            return
+        if wanted.get("allocationMode") == "All":
+            yield from self._everything(full, wanted)
+        elif count != (wanted.get("count") or 1):
+            yield f"request {full} has {count} devices, wants {wanted.get('count') or 1}"
+
+    def _everything(self, full: str, wanted: Raw) -> Iterator[str]:
+        given = {name_of(one) for one in self._results if one["request"] == full}
+        for spot in self._world.spots():
+            fits = not list(self._selected(wanted, spot)) and not _lacking(wanted, spot)
+            if fits and spot.name not in given:
+                yield f"request {full} wants all devices, {spot.name} is missing"
+
+    def _device(self, result: Raw, spot: Spot, request: Raw) -> Iterator[str]:
+        if not self._world.is_here(spot):
+            yield f"device {spot.name} cannot be used on this node"
+        yield from self._selected(request, spot)
+        yield from _lacking(request, spot)
+        for taint in self._world.taints(spot):
+            if taint["effect"] in {"NoSchedule", "NoExecute"} and not _tolerated(taint, request):
+                yield f"device {spot.name}: taint {taint['key']} is not tolerated"
+        for field, expected in (
+            ("adminAccess", bool(request.get("adminAccess"))),
+            ("tolerations", request.get("tolerations") or []),
+            ("bindingConditions", spot.device.get("bindingConditions") or []),
+            ("bindingFailureConditions", spot.device.get("bindingFailureConditions") or []),
+        ):
+            if (result.get(field) or type(expected)()) != expected:
+                yield f"device {spot.name}: {field} is {result.get(field)!r}, not {expected!r}"
+
+    def _selected(self, request: Raw, spot: Spot) -> Iterator[str]:
+        class_ = self._world.classes.get(request["deviceClassName"])
         if class_ is None:
             yield f"there is no class {request['deviceClassName']}"
             return
-        for selector in (
-            *(class_["spec"].get("selectors") or ()),
-            *(request.get("selectors") or ()),
+        selectors = (class_.get("spec") or {}).get("selectors") or ()
+        for selector in (*selectors, *(request.get("selectors") or ())):
+            expression = selector["cel"]["expression"]
+            try:
+                view = device_view(spot.driver, spot.device)
+                if not compile_selector(expression).evaluate(view):
+                    yield f"device {spot.name} does not match {expression}"
+            except DragoonError as error:
+                yield f"device {spot.name}: {expression} fails: {error.message}"
+
+    def _config(self) -> Iterator[str]:
+        """Every configuration that applies to a granted request is there, and covers it."""
+        found = self._allocation["devices"].get("config") or ()
+        for full in dict.fromkeys(one["request"] for one in self._results):
+            class_ = self._world.classes.get(
+                self._requests.get(full, {}).get("deviceClassName", ""), {}
+            )
+            for entry in (class_.get("spec") or {}).get("config") or ():
+                if not _covered(found, "FromClass", entry, full):
+                    yield f"the configuration of the class of request {full} is missing"
+            for entry in self._wanted.get("config") or ():
+                names = entry.get("requests")
+                applies = not names or full in names or full.partition("/")[0] in names
+                if applies and not _covered(found, "FromClaim", entry, full):
+                    yield f"the claim's configuration for request {full} is missing"
+
+    def _selector(self, spots: Sequence[tuple[Raw, Spot]]) -> Iterator[str]:
+        """The allocation is pinned to the node if a device of it is local, else it admits it."""
+        node = self._world.node["metadata"]["name"]
+        selector = self._allocation.get("nodeSelector")
+        places = [spot.place for _, spot in spots]
+        if any(place.get("nodeName") for place in places) or any(
+            spot.device.get("bindsToNode") for _, spot in spots
         ):
-            yield from _selector(selector["cel"]["expression"], result, device)
-        for taint in device.get("taints") or ():
-            if taint["effect"] in {"NoSchedule", "NoExecute"} and not _tolerated(taint, request):
-                yield f"device {_name(result)}: taint {taint['key']} is not tolerated"
+            term = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": [node]}]}
+            if selector != {"nodeSelectorTerms": [term]}:
+                yield f"the node selector is not exactly metadata.name In [{node}]"
+        elif selector is None:
+            if any(place.get("nodeSelector") for place in places):
+                yield "the node selector of a slice is missing"
+        elif not admits({"nodeSelector": selector}, self._world.node):
+            yield "the node selector does not admit the node"
 
-    def _selector(self, allocation: Raw, results: Sequence[Raw]) -> Iterator[str]:
-        """The allocation must be pinned to the node if a device of it is local to the node."""
-        local = any(
-            (slice_ or {}).get("spec", {}).get("nodeName") for slice_, _ in map(self._find, results)
+
+def _lacking(request: Raw, spot: Spot) -> Iterator[str]:
+    """Capacities asked for that the device does not have, by the very key."""
+    for name in ((request.get("capacity") or {}).get("requests")) or ():
+        if name not in (spot.device.get("capacity") or {}):
+            yield f"device {spot.name} has no capacity {name}"
+
+
+def _covered(found: Iterable[Raw], source: str, entry: Raw, request: str) -> bool:
+    return any(
+        one["source"] == source
+        and one.get("opaque") == entry.get("opaque")
+        and (
+            not one.get("requests")
+            or request in one["requests"]
+            or request.partition("/")[0] in one["requests"]
         )
-        name = self._node["metadata"]["name"]
-        term = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": [name]}]}
-        if local and allocation.get("nodeSelector") != {"nodeSelectorTerms": [term]}:
-            yield f"the node selector is not exactly metadata.name In [{name}]"
-
-
-def _name(result: Raw) -> str:
-    return f"{result['driver']}/{result['pool']}/{result['device']}"
-
-
-def _admits(place: Raw, node: Raw) -> bool:
-    selection = NodeSelection(
-        place.get("nodeName") or "", bool(place.get("allNodes")), place.get("nodeSelector")
+        for one in found
     )
-    return matches(selection, node_view(node))
-
-
-def _selector(expression: str, result: Raw, device: Raw) -> Iterator[str]:
-    try:
-        view = device_view(result["driver"], device)
-        if not compile_selector(expression).evaluate(view):
-            yield f"device {_name(result)} does not match {expression}"
-    except EvaluationError as error:
-        yield f"device {_name(result)}: {expression} fails: {error.message}"
-    except DragoonError as error:
-        yield f"{expression} cannot be checked: {error.message}"
 
 
 def _tolerated(taint: Raw, request: Raw) -> bool:
@@ -163,19 +201,27 @@ def _tolerated(taint: Raw, request: Raw) -> bool:
     return False
 
 
-def _constraint(constraint: Raw, devices: Sequence[tuple[str, str, Raw]]) -> Iterator[str]:
-    attribute = constraint["matchAttribute"]
-    covered = constraint.get("requests") or [request for request, _, _ in devices]
-    values = {
-        str(_attribute(device, driver, attribute))
-        for request, driver, device in devices
-        if request in covered
-    }
-    if len(values) > 1 or "None" in values:
-        yield f"{attribute} is not the same: {', '.join(sorted(values))}"
+def _constraint(constraint: Raw, spots: Sequence[tuple[Raw, Spot]]) -> Iterator[str]:
+    """matchAttribute: one value; distinctAttribute: no value twice; either way no device without."""
+    attribute = constraint.get("matchAttribute") or constraint["distinctAttribute"]
+    covered = constraint.get("requests")
+    values = [
+        repr(_attribute(spot, attribute))
+        for result, spot in spots
+        if not covered
+        or result["request"] in covered
+        or result["request"].partition("/")[0] in covered
+    ]
+    if "None" in values:
+        yield f"a device has no {attribute}"
+    elif constraint.get("matchAttribute"):
+        if len(set(values)) > 1:
+            yield f"{attribute} is not the same: {', '.join(sorted(set(values)))}"
+    elif len(set(values)) < len(values):
+        yield f"{attribute} is there twice: {', '.join(sorted(values))}"
 
 
-def _attribute(device: Raw, driver: str, name: str) -> Any:
-    attributes = device.get("attributes") or {}
-    short = name.removeprefix(f"{driver}/")
+def _attribute(spot: Spot, name: str) -> Any:
+    attributes: Mapping[str, Any] = spot.device.get("attributes") or {}
+    short = name.removeprefix(f"{spot.driver}/")
     return attributes.get(name, attributes.get(short))

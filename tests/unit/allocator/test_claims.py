@@ -16,13 +16,8 @@ def allocated(wish: dict[str, Any]) -> object:
 @pytest.mark.parametrize(
     ("wish", "field"),
     [
-        (claim({"name": "g", "firstAvailable": [{"name": "s"}]}), "firstAvailable"),
-        (claim(request(allocationMode="All")), "allocationMode All"),
         (claim(request(allocationMode="Some")), "allocationMode Some"),
-        (claim(request(adminAccess=True)), "adminAccess"),
-        (claim(request(capacity={"requests": {"memory": "1Gi"}})), "capacity"),
         (claim(request(derivedAttributes=[{"name": "x"}])), "derivedAttributes"),
-        (claim(request(), same=[{"distinctAttribute": "a/b"}]), "distinctAttribute"),
         (claim(request(), same=[{}]), "constraints"),
         (claim(request(selectors=[{"jq": "."}])), "selectors.0."),
     ],
@@ -46,6 +41,27 @@ def test_what_dragoon_does_not_do_is_refused_by_field(wish: dict[str, Any], fiel
             "request g: exactly: deviceClassName is missing",
         ),
         (claim(request(count=0)), "count: found 0, allowed is a number from 1"),
+        (claim(request(count=2, allocationMode="All")), "count: not allowed with allocationMode"),
+        (
+            claim({"name": "g", "firstAvailable": [{"name": "s"}]}),
+            "request g/s: deviceClassName is missing",
+        ),
+        (
+            claim({**request(), "firstAvailable": [{"name": "s"}]}),
+            "request g: both exactly and firstAvailable are set",
+        ),
+        (
+            claim({"name": "g", "firstAvailable": [{"name": f"s{i}"} for i in range(9)]}),
+            "request g: firstAvailable has 9 entries, allowed are 8",
+        ),
+        (
+            claim({"name": "g", "firstAvailable": [{"name": "s", "adminAccess": True}]}),
+            "request g/s: adminAccess is not allowed in firstAvailable",
+        ),
+        (
+            claim(request(capacity={"requests": {"memory": "80 GB"}})),
+            "request g: exactly: capacity.requests.memory: quantity: found '80 GB'",
+        ),
         ({"metadata": {"name": "c"}}, "ResourceClaim c: spec is missing"),
         ({"spec": {}}, "ResourceClaim: metadata is missing"),
     ],

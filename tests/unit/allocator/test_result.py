@@ -2,11 +2,8 @@
 
 from typing import Any
 
-import pytest
-
-from dragoon.allocator import Allocated
-from dragoon.errors import UnsupportedError
-from tests.unit.allocator.attempts import attempt
+from dragoon.allocator import Allocated, Kind
+from tests.unit.allocator.attempts import attempt, refusal
 from tests.unit.allocator.objects import (
     DRIVER,
     GPU_CLASS,
@@ -133,11 +130,12 @@ def test_selectors_of_shared_slices_are_merged_without_repetition() -> None:
     }
 
 
-def test_a_selector_of_several_terms_is_refused() -> None:
+def test_a_selector_of_several_terms_ends_the_attempt() -> None:
     terms = [{"matchExpressions": [zone("x")]}, {"matchExpressions": [zone("y")]}]
     slices = [slice_of(device("a"), nodeSelector={"nodeSelectorTerms": terms})]
-    with pytest.raises(UnsupportedError, match="a node selector with 2 terms"):
-        attempt(claim(request()), slices=slices, on=node(zone="x"))
+    outcome = refusal(attempt(claim(request()), slices=slices, on=node(zone="x")))
+    assert outcome.kind is Kind.FAILED
+    assert "a node selector with 2 terms" in outcome.message
 
 
 def test_c04_a_device_without_memory_is_not_matched_by_a_guarded_memory_selector() -> None:

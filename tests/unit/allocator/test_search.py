@@ -3,12 +3,10 @@
 import pytest
 
 from dragoon.allocator import Kind, allocate_on, snapshot
-from dragoon.errors import UnsupportedError
 from tests.unit.allocator.attempts import attempt, chosen, refusal
 from tests.unit.allocator.objects import (
     DRIVER,
     GPU_CLASS,
-    Raw,
     claim,
     class_of,
     device,
@@ -164,29 +162,3 @@ def test_a_bounded_search_says_that_it_stopped_not_that_nothing_fits() -> None:
     wish = claim(request(count=16), same=DOMAIN)
     outcome = refusal(allocate_on(cluster, [wish], node(), attempts=1000))
     assert outcome.kind is Kind.STOPPED
-
-
-CARD = {"name": "card", "counters": {"memory": {"value": "1"}}}
-CONSUMED = [{"counterSet": "card", "counters": CARD["counters"]}]
-
-
-@pytest.mark.parametrize(
-    ("slices", "field"),
-    [
-        ([slice_of(device("a", allowMultipleAllocations=True))], "allowMultipleAllocations"),
-        (
-            [
-                slice_of(device("a", consumesCounters=CONSUMED), count=2),
-                slice_of(name="s1", count=2, sharedCounters=[CARD]),
-            ],
-            "consumesCounters",
-        ),
-    ],
-)
-def test_a_candidate_that_dragoon_cannot_judge_is_refused_by_field(
-    slices: list[Raw], field: str
-) -> None:
-    with pytest.raises(UnsupportedError, match=f"device gpu.dragoon.dev/n/gpu/a .* {field}"):
-        attempt(claim(request()), slices=slices)
-    not_a_candidate = claim(request("g", 1, "device.driver == 'other'"))
-    assert refusal(attempt(not_a_candidate, slices=slices)).kind is Kind.NO_FIT

@@ -70,7 +70,7 @@ def test_what_the_search_gives_is_right() -> None:
         (with_device(1, device="d"), "taint k is not tolerated"),
         (with_device(1, device="a"), "is given twice"),
         (with_device(1, device="nope"), "is in no slice"),
-        (with_device(1, device="e", pool="m/gpu"), "cannot be used on this node"),
+        (with_device(1, device="e", pool="m/gpu"), "is in no slice of a usable pool"),
         (with_device(1, request="h"), "there is no request h"),
         (with_device(1, request="h"), "request g has 1 devices, wants 2"),
     ],
@@ -80,7 +80,9 @@ def test_a_wrong_device_is_found(allocation: dict[str, Any], problem: str) -> No
 
 
 def test_a_device_that_another_claim_holds_is_found() -> None:
-    assert problems(good(), holding("b")) == ["device gpu.dragoon.dev/n/gpu/b is given twice"]
+    assert problems(good(), holding("b")) == [
+        "device gpu.dragoon.dev/n/gpu/b is given twice: another claim has it"
+    ]
 
 
 @pytest.mark.parametrize("selector", [None, {"nodeSelectorTerms": [{"matchFields": []}]}])

@@ -1,0 +1,195 @@
+"""The verifier's sums: nobody gets what somebody has, and capacities and counters are enough."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+from dragoon import quantity
+from dragoon.allocator.verifier_world import Raw, Spot, World, name_of
+from dragoon.quantity import ZERO, Quantity
+
+
+class _Given(NamedTuple):
+    """A result with its place: which claim of the pod, and which request."""
+
+    claim: int
+    result: Raw
+    request: Raw
+
+
+def allocated(claims: Iterable[Raw]) -> Iterator[Raw]:
+    """All results that other claims hold; admin access holds nothing."""
+    for claim in claims:
+        allocation = (claim.get("status") or {}).get("allocation") or {}
+        for result in (allocation.get("devices") or {}).get("results") or ():
+            if not result.get("adminAccess"):
+                yield result
+
+
+def sums(
+    world: World, claims: Sequence[Raw], allocations: Sequence[Raw], held: Sequence[Raw]
+) -> Iterator[str]:
+    """What is wrong with the allocations taken together, and with what others hold."""
+    given = [
+        _Given(index, result, _request(claim, result["request"]))
+        for index, (claim, allocation) in enumerate(zip(claims, allocations, strict=True))
+        for result in allocation["devices"]["results"]
+    ]
+    yield from _whole_devices(given, held, world)
+    yield from _shares(given, held, world)
+    yield from _counters(given, held, world)
+
+
+def _request(claim: Raw, name: str) -> Raw:
+    base, _, sub = name.partition("/")
+    for request in claim["spec"]["devices"]["requests"]:
+        if request["name"] == base:
+            if not sub:
+                return request.get("exactly") or {}
+            return next(
+                (one for one in request.get("firstAvailable") or () if one["name"] == sub), {}
+            )
+    return {}
+
+
+def _is_shared(world: World, result: Raw) -> bool:
+    spot = world.find(result)
+    return spot is not None and bool(spot.device.get("allowMultipleAllocations"))
+
+
+def _whole_devices(given: Sequence[_Given], held: Sequence[Raw], world: World) -> Iterator[str]:
+    """A whole device once in a pod; admin access again, but in another claim and afterwards."""
+    whole = {name_of(one) for one in held if not one.get("shareID")}
+    before: dict[str, set[int]] = defaultdict(set)
+    for index, result, _ in given:
+        name, admin = name_of(result), bool(result.get("adminAccess"))
+        if not admin and name in whole:
+            yield f"device {name} is given twice: another claim has it"
+        if _is_shared(world, result):
+            continue
+        if index in before[name] or (before[name] and not admin):
+            yield f"device {name} is given twice"
+        before[name].add(index)
+
+
+def _shares(given: Sequence[_Given], held: Sequence[Raw], world: World) -> Iterator[str]:
+    used: dict[tuple[str, str], Quantity] = defaultdict(lambda: ZERO)
+    ids = [one["shareID"] for one in held if one.get("shareID")]
+    for result in held:
+        for name, amount in (result.get("consumedCapacity") or {}).items():
+            if result.get("shareID"):
+                used[name_of(result), name] += quantity.parse(str(amount))
+    seen: set[tuple[int, str, str]] = set()
+    for index, result, request in given:
+        spot = world.find(result)
+        if spot is None:
+            continue
+        consumed, share = result.get("consumedCapacity") or {}, result.get("shareID")
+        if not spot.device.get("allowMultipleAllocations"):
+            if share or consumed:
+                yield f"device {spot.name} cannot be shared, and has a share"
+            yield from _whole_amounts(spot, request)
+            continue
+        if not share or share in ids:
+            yield f"device {spot.name}: the share ID {share!r} is not fresh"
+        ids.append(share)
+        if (index, result["request"], spot.name) in seen:
+            yield f"request {result['request']} has device {spot.name} twice"
+        seen.add((index, result["request"], spot.name))
+        yield from _amounts(spot, request, consumed)
+        for name, amount in consumed.items():
+            used[spot.name, name] += quantity.parse(str(amount))
+            limit = quantity.parse(str(spot.device["capacity"].get(name, {}).get("value", "0")))
+            if used[spot.name, name] > limit:
+                yield f"device {spot.name}: {name} is {used[spot.name, name]} of {limit}"
+
+
+def _whole_amounts(spot: Spot, request: Raw) -> Iterator[str]:
+    for name, wanted in ((request.get("capacity") or {}).get("requests") or {}).items():
+        there = (spot.device.get("capacity") or {}).get(name)
+        if there and quantity.parse(str(wanted)) > quantity.parse(str(there["value"])):
+            yield f"device {spot.name}: {name} is {there['value']}, wanted is {wanted}"
+
+
+def _amounts(spot: Spot, request: Raw, consumed: Raw) -> Iterator[str]:
+    """Every capacity is consumed: what is asked for, or the default, as the policy rounds it."""
+    capacities = spot.device.get("capacity") or {}
+    if set(consumed) != set(capacities):
+        yield f"device {spot.name}: consumes {sorted(consumed)}, not {sorted(capacities)}"
+        return
+    wanted = (request.get("capacity") or {}).get("requests") or {}
+    for name, capacity in capacities.items():
+        policy = capacity.get("requestPolicy") or {}
+        amount = quantity.parse(str(consumed[name]))
+        if name not in wanted:
+            expected = quantity.parse(str(policy.get("default") or capacity["value"]))
+            if amount != expected:
+                yield f"device {spot.name}: {name} is {amount}, by default {expected}"
+        elif not _is_right(amount, quantity.parse(str(wanted[name])), policy):
+            yield f"device {spot.name}: {name} is {amount}, wanted is {wanted[name]}"
+
+
+def _is_right(amount: Quantity, wanted: Quantity, policy: Raw) -> bool:
+    """Whether the amount is the least that the policy allows and that is not below the wish."""
+    values = [quantity.parse(str(one)) for one in policy.get("validValues") or ()]
+    limits = policy.get("validRange") or {}
+    if values:
+        return (
+            amount in values and amount >= wanted and not any(wanted <= v < amount for v in values)
+        )
+    if not limits:
+        return amount == wanted
+    least = quantity.parse(str(limits["min"]))
+    most = quantity.parse(str(limits["max"])) if limits.get("max") else amount
+    if amount > most or amount < least or amount < wanted:
+        return False
+    if amount == least:
+        return True
+    if not limits.get("step"):
+        return amount == wanted
+    step = quantity.parse(str(limits["step"]))
+    return amount - step < wanted and _is_multiple(amount - least, step)
+
+
+def _is_multiple(distance: Quantity, step: Quantity) -> bool:
+    scale = min(distance.scale, step.scale)
+    left = distance.unscaled * 10 ** (distance.scale - scale)
+    return bool(left % (step.unscaled * 10 ** (step.scale - scale)) == 0)
+
+
+def _counters(given: Sequence[_Given], held: Sequence[Raw], world: World) -> Iterator[str]:
+    """In every pool of which a device with counters is given, no counter is below zero."""
+    pools = {
+        spot.pool
+        for one in given
+        if (spot := world.find(one.result)) is not None and spot.device.get("consumesCounters")
+    }
+    for pool in sorted(pools):
+        left: dict[tuple[str, str], Quantity] = {
+            (one["name"], name): quantity.parse(str(counter["value"]))
+            for slice_ in world.slices_of(pool)
+            for one in slice_["spec"].get("sharedCounters") or ()
+            for name, counter in one["counters"].items()
+        }
+        in_use = {name_of(one) for one in held}
+        charged = [spot for spot in world.of_pool(pool) if spot.name in in_use]
+        shared = set(in_use)
+        for one in given:
+            spot = world.find(one.result)
+            if spot is None or spot.pool != pool:
+                continue
+            if spot.device.get("allowMultipleAllocations") and spot.name in shared:
+                continue
+            shared.add(spot.name)
+            charged.append(spot)
+        for spot in charged:
+            for use in spot.device.get("consumesCounters") or ():
+                for name, amount in use["counters"].items():
+                    key = use["counterSet"], name
+                    if key not in left:
+                        yield f"device {spot.name} consumes the counter {name} that is not there"
+                    else:
+                        left[key] -= quantity.parse(str(amount["value"]))
+        for (set_name, name), rest in sorted(left.items()):
+            if rest < ZERO:
+                yield f"counter {name} of {set_name} in pool {'/'.join(pool)} is at {rest}"
