@@ -21,7 +21,9 @@ from dragoon.errors import (
 )
 from dragoon.gpu.model import Inventory
 from dragoon.kube.port import NODES, SLICES, Object
-from dragoon.publish.devices import Device, build
+from dragoon.publish.device import Device
+from dragoon.publish.devices import build
+from dragoon.publish.offer import Offer
 from dragoon.publish.pacing import Pace
 from dragoon.publish.publisher import Publisher
 from tests.property.publish_strategies import inventories
@@ -76,7 +78,7 @@ class Converging(RuleBasedStateMachine):
 
     async def _start(self) -> tuple[Publisher, asyncio.Task[None]]:
         publisher = self.bench.publisher(AT_ONCE)
-        publisher.offer(self.wanted)
+        publisher.offer(Offer(self.wanted))
         publisher.allow(self.allowed)
         return publisher, asyncio.create_task(publisher.run())
 
@@ -88,12 +90,12 @@ class Converging(RuleBasedStateMachine):
     @rule(found=inventories)
     def hardware_changes(self, found: Inventory) -> None:
         self.wanted = build(found).devices
-        self.run(_call(self.publisher.offer, self.wanted))
+        self.run(_call(self.publisher.offer, Offer(self.wanted)))
 
     @rule(count=st.integers(0, len(MANY)))
     def hardware_is_a_lot(self, count: int) -> None:
         self.wanted = MANY[:count]
-        self.run(_call(self.publisher.offer, self.wanted))
+        self.run(_call(self.publisher.offer, Offer(self.wanted)))
 
     @rule(now=st.booleans())
     def kubelet_registers(self, now: bool) -> None:

@@ -15,10 +15,18 @@ NUMA_NODE: Final = "resource.kubernetes.io/numaNode"
 
 CLASS_GPU: Final = "gpu.dragoon.dev"
 CLASS_SIMULATED: Final = "sim.dragoon.dev"
+CLASS_MIG: Final = "mig.dragoon.dev"
+CLASS_SHARED: Final = "shared.dragoon.dev"
 
 TAINT_OTHER_OWNER: Final = "dragoon.dev/other-owner"
 TAINT_LOST: Final = "dragoon.dev/lost"
+TAINT_MIG_MODE: Final = "dragoon.dev/mig-mode"
+"""The card's MIG mode does not allow this form."""
+TAINT_FORM_WITHDRAWN: Final = "dragoon.dev/form-withdrawn"
+"""Not offered any more; published while somebody may still hold it."""
 
+LABEL_FORMS: Final = "dragoon.dev/forms"
+"""On a Node: in which forms its GPUs are published, `whole_shared_mig`."""
 LABEL_COEXIST: Final = "dragoon.dev/coexist"
 """On a Node, `true`: publish cards without a taint although somebody else offers them too."""
 

@@ -1,7 +1,7 @@
-"""What a whole GPU says about itself in a ResourceSlice: attributes and capacity.
+"""What a device says about itself in a ResourceSlice: attributes and the size of its memory.
 
-One table says for each attribute its name, type, unit, meaning and when it is absent; the code
-reads it, and docs/attributes.md is made from it. Names without a domain stand under the driver's
+One table says for each attribute its name, type, unit, meaning, on which forms it stands and when
+it is absent; the code reads it, and docs/attributes.md is made from it (`attribute_reference`). Names without a domain stand under the driver's
 own name in CEL. An attribute that the API would refuse is left out and told, nothing else.
 """
 
@@ -11,9 +11,11 @@ from typing import Any, Final, Literal
 
 from dragoon import semver
 from dragoon.api import device_validation, names
+from dragoon.api.enforcement import NodeEnforcement, Strength
 from dragoon.api.finding import Finding
+from dragoon.api.forms import Form
 from dragoon.errors import InvalidInputError
-from dragoon.gpu.model import Gpu, Inventory
+from dragoon.gpu.model import Gpu, Inventory, MigProfile
 from dragoon.gpu.topology import link_bandwidth
 from dragoon.quantity import Format, Quantity
 
@@ -22,11 +24,25 @@ SIMULATED: Final = "simulated"
 FABRIC_CLIQUE: Final = "fabricClique"
 NVLINK_DOMAIN: Final = "nvlinkDomain"
 TYPE: Final = "type"
+PROFILE: Final = "profile"
+PARENT_UUID: Final = "parentUUID"
+MEMORY_ENFORCEMENT: Final = "memoryEnforcement"
+COMPUTE_ENFORCEMENT: Final = "computeEnforcement"
+TIERS: Final = "enforcementTiers"
 MEMORY: Final = "memory"
+CORES: Final = "cores"
 
 TYPE_GPU: Final = "gpu"
+TYPE_SHARED: Final = "shared"
+TYPE_MIG: Final = "mig"
 TYPE_LOST: Final = "lost"
 """A card that answers nothing and was never seen working: no class selects it."""
+
+_TYPES: Final = {Form.WHOLE: TYPE_GPU, Form.SHARED: TYPE_SHARED, Form.MIG: TYPE_MIG}
+_ALL: Final = tuple(Form)
+_WHOLE: Final = (Form.WHOLE,)
+_SHARED: Final = (Form.SHARED,)
+_MIG: Final = (Form.MIG,)
 
 Kind = Literal["string", "version", "int", "bool"]
 Raw = dict[str, Any]
@@ -34,16 +50,27 @@ Raw = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """All that an attribute may be read from."""
+    """All that an attribute may be read from.
+
+    profile and instance_uuid: of a MIG device; the UUID only where the instance is there already.
+    enforcement: of a shared GPU.
+    """
 
     gpu: Gpu
     inventory: Inventory
     nvlink_domain: str | None = None
+    form: Form = Form.WHOLE
+    profile: MigProfile | None = None
+    instance_uuid: str | None = None
+    enforcement: NodeEnforcement | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Attribute:
-    """One line of the table. read answers None where the attribute is absent."""
+    """One line of the table. read answers None where the attribute is absent.
+
+    forms: on which devices it can stand.
+    """
 
     name: str
     kind: Kind
@@ -51,24 +78,20 @@ class Attribute:
     absent: str
     read: Callable[[Facts], str | int | bool | None]
     unit: str = ""
+    forms: tuple[Form, ...] = _ALL
 
 
-@dataclass(frozen=True, slots=True)
-class Described:
-    """The raw maps `attributes` and `capacity` of a device, and what was left out of them."""
-
-    attributes: dict[str, Raw]
-    capacity: dict[str, Raw]
-    left_out: tuple[Finding, ...] = ()
+def describe(facts: Facts) -> tuple[dict[str, Raw], tuple[Finding, ...]]:
+    """The attributes of a device in the API's form, and what had to be left out of them."""
+    said = {one.name: (one.kind, one.read(facts)) for one in ATTRIBUTES if facts.form in one.forms}
+    return valid({name: {k: v} for name, (k, v) in said.items() if v is not None})
 
 
-def describe(facts: Facts) -> Described:
-    """The attributes and the capacity of a whole GPU."""
-    said = {attribute.name: (attribute.kind, attribute.read(facts)) for attribute in ATTRIBUTES}
-    attributes, left_out = valid({name: {k: v} for name, (k, v) in said.items() if v is not None})
-    size = facts.gpu.memory_bytes or 0
-    capacity = {MEMORY: {"value": str(Quantity(size, format=Format.BINARY))}} if size > 0 else {}
-    return Described(attributes, capacity, left_out)
+def memory(size: int | None) -> dict[str, Raw]:
+    """The capacity of a device with so many bytes; none where that is not known."""
+    if not size or size < 0:
+        return {}
+    return {MEMORY: {"value": str(Quantity(size, format=Format.BINARY))}}
 
 
 def valid(attributes: Mapping[str, Raw]) -> tuple[dict[str, Raw], tuple[Finding, ...]]:
@@ -108,21 +131,69 @@ def _numa_node(facts: Facts) -> int | None:
     return node if node is not None and node >= 0 else None
 
 
+def _strength(facts: Facts) -> Strength | None:
+    return facts.enforcement.strength if facts.enforcement else None
+
+
 ATTRIBUTES: Final = (
     Attribute(
         TYPE,
         "string",
-        f"The form of the device: `{TYPE_GPU}` is a whole GPU. `{TYPE_LOST}` is a card that "
-        "answers nothing and that this driver never saw working.",
+        f"The form of the device: `{TYPE_GPU}` is a whole GPU, `{TYPE_SHARED}` a GPU of which "
+        f"claims get shares, `{TYPE_MIG}` a MIG instance. `{TYPE_LOST}` is a card that answers "
+        "nothing and that this driver never saw working.",
         "never",
-        lambda _: TYPE_GPU,
+        lambda f: _TYPES[f.form],
     ),
     Attribute(
         UUID,
         "string",
-        "The GPU's UUID, `GPU-…`.",
-        "the device is `lost` and its UUID is not known",
+        "The GPU's UUID, `GPU-…`; of a MIG instance its own, `MIG-…`.",
+        "the device is `lost` and its UUID is not known, or the MIG instance is made for its claim",
+        lambda f: f.instance_uuid if f.form is Form.MIG else f.gpu.uuid,
+    ),
+    Attribute(
+        PARENT_UUID,
+        "string",
+        "The UUID of the GPU that is divided: for MIG instances of one card.",
+        "never",
         lambda f: f.gpu.uuid,
+        forms=_MIG,
+    ),
+    Attribute(
+        PROFILE,
+        "string",
+        "The MIG profile as the card calls it, `1g.10gb`. Names differ between cards: prefer "
+        "capacity.",
+        "never",
+        lambda f: f.profile.name if f.profile else None,
+        forms=_MIG,
+    ),
+    Attribute(
+        MEMORY_ENFORCEMENT,
+        "string",
+        "What holds a share to its memory by default: `hard` (the driver), `intercepted` (a "
+        "library in the container) or `none`.",
+        "never",
+        lambda f: s.memory.value if (s := _strength(f)) else None,
+        forms=_SHARED,
+    ),
+    Attribute(
+        COMPUTE_ENFORCEMENT,
+        "string",
+        "What holds a share to its `cores` by default: `best-effort` or `none`.",
+        "never",
+        lambda f: s.compute.value if (s := _strength(f)) else None,
+        forms=_SHARED,
+    ),
+    Attribute(
+        TIERS,
+        "string",
+        "The enforcement tiers of the node, the default first, with commas: what a claim's "
+        "configuration can ask for here.",
+        "never",
+        lambda f: ",".join(f.enforcement.tiers) if f.enforcement else None,
+        forms=_SHARED,
     ),
     Attribute(
         "productName",
@@ -178,6 +249,7 @@ ATTRIBUTES: Final = (
         "the text itself means nothing.",
         "the GPU has no such partner",
         lambda f: f.nvlink_domain,
+        forms=_WHOLE,
     ),
     Attribute(
         "nvlinkBandwidth",
@@ -186,6 +258,7 @@ ATTRIBUTES: Final = (
         "no link is up, or the driver does not tell the speed of each",
         lambda f: link_bandwidth(f.gpu),
         unit="GB/s",
+        forms=_WHOLE,
     ),
     Attribute(
         FABRIC_CLIQUE,
@@ -194,6 +267,7 @@ ATTRIBUTES: Final = (
         "with the same value reach each other by NVLink.",
         "the GPU is not, or not yet, or without success registered with a fabric",
         _fabric_clique,
+        forms=_WHOLE,
     ),
     Attribute(
         names.PCI_BUS_ID,
@@ -217,50 +291,3 @@ ATTRIBUTES: Final = (
         _numa_node,
     ),
 )
-
-
-_MEMORY_MEANING: Final = "The GPU's memory."
-_MEMORY_ABSENT: Final = "the driver does not tell it, as on chips that share the host's memory"
-
-
-def reference() -> str:
-    """docs/attributes.md, made from the table."""
-    lines = [
-        "# Attributes",
-        "",
-        "What each device of Dragoon says about itself in its ResourceSlice. Made from",
-        "`publish/attributes.py`; a test compares them.",
-        "",
-        "In a selector an attribute without a domain is read under the driver's name:",
-        f'`device.attributes["{names.DRIVER_NAME}"].productName`. An attribute with a domain is read',
-        'under its own: `device.attributes["resource.kubernetes.io"].numaNode`.',
-        "",
-        "**Reading an absent attribute is an error that stops the scheduling of the whole pod**, not a",
-        "device that does not match. Guard what may be absent:",
-        f'`device.attributes["{names.DRIVER_NAME}"].?nvlinkBandwidth.orValue(0) >= 400`.',
-        "",
-        "| name | type | unit | meaning | absent when |",
-        "|---|---|---|---|---|",
-    ]
-    lines.extend(
-        f"| `{a.name}` | {a.kind} | {a.unit or '-'} | {a.meaning} | {a.absent} |"
-        for a in ATTRIBUTES
-    )
-    lines += [
-        "",
-        "## Capacity",
-        "",
-        "| name | unit | meaning | absent when |",
-        "|---|---|---|---|",
-        f"| `{MEMORY}` | bytes, as a quantity | {_MEMORY_MEANING} | {_MEMORY_ABSENT} |",
-        "",
-        "A request for `memory`, or a guarded selector on it, does not match a device whose size is",
-        f'unknown: `"{MEMORY}" in device.capacity["{names.DRIVER_NAME}"] && …`.',
-        "",
-        "## Lost cards",
-        "",
-        "A card that answers nothing stays published under its name with the taint",
-        f"`{names.TAINT_LOST}` (NoSchedule) and the attributes it was last seen with.",
-        "",
-    ]
-    return "\n".join(lines)

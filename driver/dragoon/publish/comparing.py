@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-from dragoon import quantity
-from dragoon.errors import InvalidInputError
+from dragoon.api.quantities import quantity_of
 
 Object = Mapping[str, Any]
 Content = Any
@@ -51,6 +50,7 @@ def content(slice_: Object) -> Content:
     spec = dict(slice_["spec"])
     spec["pool"] = {k: v for k, v in spec["pool"].items() if k != "generation"}
     spec["devices"] = [_device(device) for device in spec.get("devices") or []]
+    spec["sharedCounters"] = [_counters(one) for one in spec.get("sharedCounters") or []]
     return {
         "owners": [{field: owner.get(field) for field in _OWNER_FIELDS} for owner in owners],
         "spec": _pruned(spec),
@@ -108,17 +108,28 @@ def _are_named(value: Any) -> bool:
 def _device(device: Object) -> dict[str, Any]:
     said = dict(device)
     if said.get("capacity"):
-        said["capacity"] = {name: _capacity(value) for name, value in said["capacity"].items()}
+        said["capacity"] = {name: _by_value(value) for name, value in said["capacity"].items()}
+    if said.get("consumesCounters"):
+        said["consumesCounters"] = [_counters(one) for one in said["consumesCounters"]]
     if said.get("taints"):
         said["taints"] = [_taint(taint) for taint in said["taints"]]
     return said
 
 
-def _capacity(value: Object) -> dict[str, Any]:
-    try:
-        return {**value, "value": quantity.parse(str(value.get("value")))}
-    except InvalidInputError:
-        return dict(value)
+def _counters(owner: Object) -> dict[str, Any]:
+    """A counter set, or what a device takes of one."""
+    counters = owner.get("counters") or {}
+    return {**owner, "counters": {name: _by_value(one) for name, one in counters.items()}}
+
+
+def _by_value(value: Any) -> Any:
+    """With quantities in place of the texts that mean one."""
+    if isinstance(value, Mapping):
+        return {key: _by_value(entry) for key, entry in value.items()}
+    if isinstance(value, list):
+        return [_by_value(entry) for entry in value]
+    found = quantity_of(value)
+    return value if found is None else found
 
 
 def _taint(taint: Object) -> dict[str, Any]:

@@ -1,131 +1,108 @@
 """The cards of a node as devices: names, attributes, taints. Pure.
 
-A device is named after its PCI address and keeps its name whatever happens to its neighbours.
-What is wrong with one card costs that card: it is published with a taint, so that nothing new is
-given to it while claims that hold it keep their device (dra-api.md H.18).
+A device is named after its card's PCI address and keeps its name whatever happens to its
+neighbours. What is wrong with one card costs that card: it is published with a taint, so that
+nothing new is given to it while claims that hold it keep their device (dra-api.md H.18).
 """
 
-import re
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Final
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
-from dragoon.api import limits, names
+from dragoon.api import names
 from dragoon.api.device_validation import check_device
 from dragoon.api.finding import Finding
 from dragoon.gpu.model import FabricState, Gpu, Inventory, LostGpu, PciAddress
-from dragoon.gpu.naming import whole_name
+from dragoon.gpu.naming import shared_name, whole_name
 from dragoon.kube.port import Object
 from dragoon.publish import attributes
 from dragoon.publish.attributes import Facts
-
-_NOT_IN_LABEL: Final = re.compile(r"[^A-Za-z0-9_.-]+", re.ASCII)
-
-
-@dataclass(frozen=True, slots=True)
-class Taint:
-    """Keeps claims off a device unless they tolerate it. value tells people why."""
-
-    key: str
-    value: str = ""
-    effect: str = "NoSchedule"
-
-    @classmethod
-    def because(cls, key: str, reason: str) -> "Taint":
-        """A NoSchedule taint whose value is the reason, as far as a label value can say it."""
-        text = _NOT_IN_LABEL.sub("-", reason)[: limits.LABEL_BYTES].strip("-_.")
-        return cls(key, text)
-
-    def raw(self) -> Object:
-        value = {"value": self.value} if self.value else {}
-        return {"key": self.key, **value, "effect": self.effect}
-
-
-@dataclass(frozen=True, slots=True)
-class Device:
-    """One device of the pool. attributes and capacity are in the API's form."""
-
-    name: str
-    attributes: Mapping[str, Object]
-    capacity: Mapping[str, Object]
-    taints: tuple[Taint, ...] = ()
-
-    def raw(self) -> Object:
-        """The device as it stands in a ResourceSlice; empty maps are left out."""
-        body: Object = {"name": self.name, "attributes": dict(self.attributes)}
-        if self.capacity:
-            body["capacity"] = dict(self.capacity)
-        if self.taints:
-            body["taints"] = [taint.raw() for taint in self.taints]
-        return body
-
-
-@dataclass(frozen=True, slots=True)
-class Card:
-    """A working card with what is known besides the card itself."""
-
-    facts: Facts
-    taints: tuple[Taint, ...] = ()
-
-
-Form = Callable[[Card], tuple[tuple[Device, ...], tuple[Finding, ...]]]
-"""Builds the devices of one form of a card, and tells what had to be left out of them."""
-
-
-def whole(card: Card) -> tuple[tuple[Device, ...], tuple[Finding, ...]]:
-    """The form in which a claim gets the whole GPU."""
-    described = attributes.describe(card.facts)
-    name = whole_name(card.facts.gpu.address)
-    device = Device(name, described.attributes, described.capacity, card.taints)
-    return (device,), described.left_out
+from dragoon.publish.building import CardDevices, build_card
+from dragoon.publish.card import Division
+from dragoon.publish.choosing import Wishes
+from dragoon.publish.device import CounterSet, Device, Taint, consumption
 
 
 @dataclass(frozen=True, slots=True)
 class Devices:
-    """What a node offers, sorted by name, and what people should know about it.
+    """What a node offers, in the order of the pool, and what people should know about it.
 
     problems are the same text for the same hardware, so that each can be told once.
     """
 
     devices: tuple[Device, ...] = ()
+    counter_sets: tuple[CounterSet, ...] = ()
     problems: tuple[str, ...] = ()
 
 
 def build(
     inventory: Inventory,
     *,
+    wishes: Wishes | None = None,
+    divisions: Mapping[PciAddress, Division] | None = None,
     domains: Mapping[PciAddress, str] | None = None,
     taints: Mapping[PciAddress, Sequence[Taint]] | None = None,
     last_seen: Mapping[str, Object] | None = None,
-    forms: Sequence[Form] = (whole,),
+    kept: Iterable[str] = (),
 ) -> Devices:
     """The devices of an inventory.
 
-    domains: the NVLink domain of each card that has one (publish.domains).
-    taints: taints of cards that work but must not be given away.
-    last_seen: raw devices published earlier, by name: a lost card keeps what it said of itself.
+    wishes: the forms to be published. divisions: what cards with MIG say. domains: the NVLink
+    domain of each card that has one (publish.domains). taints: of cards that work but must not be
+    given away. last_seen: raw devices published earlier, by name: a lost card keeps what it said
+    of itself. kept: names among them that stay although they are not offered any more.
     """
-    domains, taints, last_seen = domains or {}, taints or {}, last_seen or {}
+    divisions, domains, taints = divisions or {}, domains or {}, taints or {}
+    last_seen, kept = last_seen or {}, frozenset(kept)
     working, lost = _sort_out(inventory)
-    found: list[Device] = []
+    cards: list[tuple[PciAddress, CardDevices]] = []
     problems: list[str] = []
     for gpu in working:
-        problems.extend(f"GPU {gpu.address}: {problem}" for problem in _visible(gpu))
-        facts = Facts(gpu, inventory, domains.get(gpu.address))
-        card = Card(facts, tuple(taints.get(gpu.address, ())))
-        for form in forms:
-            made, left_out = form(card)
-            found.extend(made)
-            problems.extend(f"left out {finding}" for finding in left_out)
+        built = build_card(
+            Facts(gpu, inventory, domains.get(gpu.address)),
+            divisions.get(gpu.address),
+            wishes,
+            taints=taints.get(gpu.address, ()),
+            kept={n: raw for n, raw in of_card(last_seen, gpu.address).items() if n in kept},
+        )
+        cards.append((gpu.address, built))
+        told = (*_visible(gpu), *built.problems)
+        problems.extend(f"GPU {gpu.address}: {problem}" for problem in told)
+        problems.extend(f"left out {finding}" for finding in built.left_out)
     for card_lost in lost:
         problems.append(f"GPU {card_lost.address or 'at an unknown address'}: {card_lost.reason}")
         if card_lost.address is not None:
-            known = last_seen.get(whole_name(card_lost.address))
-            found.append(_lost(card_lost, card_lost.address, known, simulated=inventory.simulated))
+            known = of_card(last_seen, card_lost.address)
+            built = _lost(card_lost, card_lost.address, known, simulated=inventory.simulated)
+            cards.append((card_lost.address, built))
     return Devices(
-        tuple(sorted(found, key=lambda device: device.name)), tuple(dict.fromkeys(problems))
+        _in_order(cards),
+        tuple(built.counter_set for _, built in cards if built.counter_set is not None),
+        tuple(dict.fromkeys(problems)),
     )
+
+
+def of_card(devices: Mapping[str, Object], address: PciAddress) -> dict[str, Object]:
+    """Those of the raw devices that are forms of the card in this slot."""
+    whole = whole_name(address)
+    return {n: raw for n, raw in devices.items() if n == whole or n.startswith(f"{whole}-")}
+
+
+def _in_order(cards: Sequence[tuple[PciAddress, CardDevices]]) -> tuple[Device, ...]:
+    """All whole GPUs, then all shared ones, then MIG, each by the names of the cards.
+
+    The allocator takes the first device that fits and looks at each before it: so who wants whole
+    GPUs does not look at placements first.
+    """
+
+    def key(found: tuple[PciAddress, Device]) -> tuple[int, str]:
+        address, device = found
+        forms = [whole_name(address), shared_name(address)]
+        rank = forms.index(device.name) if device.name in forms else len(forms)
+        return rank, whole_name(address)
+
+    found = [(address, device) for address, built in cards for device in built.devices]
+    return tuple(device for _, device in sorted(found, key=key))
 
 
 def valid(devices: Sequence[Device]) -> tuple[tuple[Device, ...], tuple[Finding, ...]]:
@@ -184,19 +161,19 @@ def _sort_out(inventory: Inventory) -> tuple[list[Gpu], list[LostGpu]]:
     return working, [*lost.values(), *nowhere]
 
 
-def _lost(lost: LostGpu, address: PciAddress, known: Object | None, *, simulated: bool) -> Device:
+def _lost(
+    lost: LostGpu, address: PciAddress, known: Mapping[str, Object], *, simulated: bool
+) -> CardDevices:
     """A card that answers nothing, with what it said of itself while it did.
 
     A selector that reads a missing attribute fails for every pod of the cluster, and selectors are
     evaluated before taints (dra-api.md B.3, C.4). So a card that was never seen working gets a
     type that classes exclude before any selector of a user is asked.
     """
-    name = whole_name(address)
     taint = Taint.because(names.TAINT_LOST, lost.reason)
-    if known is not None and _still_holds(known, lost, simulated=simulated):
-        kept = dict(known.get("attributes") or {})
-        kept.pop(attributes.NVLINK_DOMAIN, None)
-        return Device(name, kept, dict(known.get("capacity") or {}), (taint,))
+    said = [raw for raw in known.values() if _still_holds(raw, lost, simulated=simulated)]
+    if said:
+        return _as_last_seen(whole_name(address), said, taint)
     bare: dict[str, Object] = {
         attributes.TYPE: {"string": attributes.TYPE_LOST},
         names.PCI_BUS_ID: {"string": str(address)},
@@ -206,13 +183,33 @@ def _lost(lost: LostGpu, address: PciAddress, known: Object | None, *, simulated
     if simulated:
         bare[attributes.SIMULATED] = {"bool": True}
     kept, _ = attributes.valid(bare)
-    return Device(name, kept, {}, (taint,))
+    return CardDevices((Device(whole_name(address), kept, {}, (taint,)),))
+
+
+def _as_last_seen(card: str, said: Sequence[Object], taint: Taint) -> CardDevices:
+    """All forms of a lost card. Nothing new is given to them, so any counters do.
+
+    As many as all of them together take: a set that gives less than is taken blocks every device
+    of the pool (dra-api.md C.7).
+    """
+    wanted: Counter[str] = Counter()
+    for raw in said:
+        wanted.update(consumption(raw))
+    total = CounterSet(card, dict(wanted)) if wanted else None
+    devices = [_without_domain(Device.of(raw, total), taint) for raw in said]
+    return CardDevices(tuple(devices), total)
+
+
+def _without_domain(device: Device, taint: Taint) -> Device:
+    said = {k: v for k, v in device.attributes.items() if k != attributes.NVLINK_DOMAIN}
+    return replace(device, attributes=said, taints=(taint,))
 
 
 def _still_holds(known: Object, lost: LostGpu, *, simulated: bool) -> bool:
     """Whether what was published under this name was said by the card that is lost now."""
     said = known.get("attributes") or {}
-    uuid = said.get(attributes.UUID, {}).get("string")
+    name = attributes.PARENT_UUID if attributes.PARENT_UUID in said else attributes.UUID
+    uuid = said.get(name, {}).get("string")
     same_card = lost.uuid is None or uuid == lost.uuid
     same_kind = said.get(attributes.SIMULATED, {}).get("bool", False) is simulated
     return same_card and same_kind and not tuple(check_device(known, "known"))

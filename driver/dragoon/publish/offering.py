@@ -19,6 +19,7 @@ from dragoon.kube.backoff import Backoff
 from dragoon.kube.port import NODES, SLICES, Api, Object
 from dragoon.publish import domains, owners
 from dragoon.publish.devices import Devices, build
+from dragoon.publish.offer import Offer
 from dragoon.publish.owners import Owner
 from dragoon.publish.publisher import Publisher
 
@@ -136,7 +137,7 @@ class Offering:
         for problem in set(built.problems) - set(self._offered.problems):
             log.warning("GPU problem", problem=problem)
         self._offered = built
-        self._publisher.offer(built.devices)
+        self._publisher.offer(Offer(built.devices, built.counter_sets))
 
     def _tell_owners(self, node: Object, found: tuple[Owner, ...]) -> None:
         if found and found != self._owners:

@@ -12,7 +12,7 @@ from dragoon import quantity
 from dragoon.api import names
 from dragoon.errors import InvalidInputError
 from dragoon.gpu.model import Inventory, PciAddress
-from dragoon.publish.devices import Taint
+from dragoon.publish.device import Taint
 
 Object = Mapping[str, Any]
 

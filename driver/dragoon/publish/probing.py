@@ -1,45 +1,74 @@
-"""Whether the API server keeps device taints.
+"""Whether the API server keeps what our devices depend on.
 
-A server without the feature gate DRADeviceTaints (off up to 1.35) drops them without a word, and
-what only a taint protects would be given away. So it is asked by a dry run, before the first
-tainted device is published.
+A server drops fields without a word while their feature gate is off (dra-api.md A.9). Without
+taints, what only a taint protects would be given away; without counters or the fields of devices
+that are given away several times, one card would go to two claims. So the server is asked by a dry
+run, before the first slice with such fields is published.
 """
 
 import asyncio
+import enum
+import re
+from collections.abc import Sequence
+from typing import Final
 
 from dragoon.kube.port import SLICES, Api, Object
 from dragoon.publish import comparing
 from dragoon.publish.comparing import Difference
 
 
-def concerns_taints(difference: Difference) -> bool:
-    """Whether a server took away or changed the taints of a device."""
-    return difference.path.endswith(".taints")
+class Feature(enum.Enum):
+    """What a server keeps or drops as one: taints (off up to 1.35), and what keeps forms apart."""
+
+    TAINTS = "taints"
+    FORMS = "forms"
 
 
-class TaintSupport:
+_FIELDS: Final = {
+    Feature.TAINTS: {"taints"},
+    Feature.FORMS: {
+        "sharedCounters",
+        "consumesCounters",
+        "allowMultipleAllocations",
+        "requestPolicy",
+    },
+}
+_STEP: Final = re.compile(r"\.(\w+)")
+
+
+def concerned(difference: Difference) -> Feature | None:
+    """What is lost where a server took away or changed this; None where we can live with it."""
+    steps = set(_STEP.findall(f".{difference.path}"))
+    return next((feature for feature, fields in _FIELDS.items() if fields & steps), None)
+
+
+class Support:
     """What is known about one API server. A yes holds until a write shows otherwise."""
 
     def __init__(self, api: Api, believed: float) -> None:
         """believed: for how many seconds a no holds; servers are upgraded."""
         self._api = api
         self._believed = believed
-        self._kept: bool | None = None
-        self._refuted_at = 0.0
+        self._kept: dict[Feature, bool] = {}
+        self._refuted_at: dict[Feature, float] = {}
 
-    async def kept(self, slice_: Object) -> bool:
-        """Whether this slice, which has tainted devices, would be stored with its taints.
+    async def kept(self, feature: Feature, slices: Sequence[Object]) -> bool:
+        """Whether these slices, which depend on the feature, would be stored as they are.
 
         Nothing is stored. Raises what the API raises.
         """
         now = asyncio.get_running_loop().time()
-        if self._kept is None or (not self._kept and now - self._refuted_at >= self._believed):
-            stored = await self._api.create(SLICES, slice_, dry_run=True)
-            found = comparing.differences(comparing.content(slice_), comparing.content(stored))
-            self.learn(kept=not any(map(concerns_taints, found)))
-        return bool(self._kept)
+        known = self._kept.get(feature)
+        if known is None or (not known and now - self._refuted_at[feature] >= self._believed):
+            found = [difference for slice_ in slices for difference in await self._try(slice_)]
+            self.learn(feature, kept=feature not in map(concerned, found))
+        return self._kept[feature]
 
-    def learn(self, *, kept: bool) -> None:
+    def learn(self, feature: Feature, *, kept: bool) -> None:
         """What the answer to a write showed."""
-        self._kept = kept
-        self._refuted_at = asyncio.get_running_loop().time()
+        self._kept[feature] = kept
+        self._refuted_at[feature] = asyncio.get_running_loop().time()
+
+    async def _try(self, slice_: Object) -> tuple[Difference, ...]:
+        stored = await self._api.create(SLICES, slice_, dry_run=True)
+        return comparing.differences(comparing.content(slice_), comparing.content(stored))

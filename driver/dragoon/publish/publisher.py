@@ -7,7 +7,6 @@ watch only says when to look. Every write's answer is compared with what was sen
 import asyncio
 import contextlib
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import structlog
@@ -18,9 +17,10 @@ from dragoon.kube.informer import Change, Informer
 from dragoon.kube.port import NODES, SLICES, Api, Object
 from dragoon.publish import comparing, slices
 from dragoon.publish.comparing import Difference
-from dragoon.publish.devices import Device, valid
+from dragoon.publish.device import CounterSet, Device
+from dragoon.publish.offer import Offer
 from dragoon.publish.pacing import Due, Pace
-from dragoon.publish.probing import TaintSupport, concerns_taints
+from dragoon.publish.probing import Feature, Support, concerned
 from dragoon.publish.reconciling import Adoption, Delete, Memory, Plan, Target, Write, decide
 from dragoon.publish.slices import Pool
 from dragoon.telemetry.metrics import Metrics
@@ -35,7 +35,8 @@ class PublishState:
     generation: of the pool when it was last as it should be; None before the first time.
     current: the last attempt succeeded and nothing is waiting to be written.
     devices: how many are published. left_out: those that are not, because the server would drop
-    the taint that protects them. differences: what servers stored otherwise than it was sent.
+    the taint that protects them. whole_only: the server would drop what keeps other forms apart.
+    differences: what servers stored otherwise than it was sent.
     error: why the last attempt failed.
     """
 
@@ -43,8 +44,19 @@ class PublishState:
     current: bool = False
     devices: int = 0
     left_out: tuple[str, ...] = ()
+    whole_only: bool = False
     differences: tuple[Difference, ...] = ()
     error: DragoonError | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Keepable:
+    """What is published of an offer; the rest as in PublishState."""
+
+    devices: tuple[Device, ...]
+    counter_sets: tuple[CounterSet, ...] = ()
+    left_out: tuple[str, ...] = ()
+    whole_only: bool = False
 
 
 class Publisher:
@@ -61,7 +73,7 @@ class Publisher:
         self._pace = pace = pace or Pace()
         self._retry = Backoff(first=pace.first_retry, limit=pace.last_retry)
         self._refused = Backoff(first=pace.first_refused, limit=pace.last_refused)
-        self._taints = TaintSupport(api, pace.probe)
+        self._support = Support(api, pace.probe)
         self._informer: Informer[Object] = Informer(
             api,
             SLICES,
@@ -71,7 +83,7 @@ class Publisher:
         self._informer.subscribe(self._noticed)
         self._due = Due()
         self._allowed = False
-        self._offered: tuple[Device, ...] | None = None
+        self._offered: Offer | None = None
         self._memory = Memory()
         self._standing: Target | None = None
         self._observing = False
@@ -85,12 +97,12 @@ class Publisher:
         unseen = not self._informer.state.synced
         return replace(state, error=self._informer.state.last_error) if unseen else state
 
-    def offer(self, devices: Sequence[Device]) -> None:
+    def offer(self, offer: Offer) -> None:
         """What should be published from now on; the last offer wins.
 
         A device that no API server would take is left out, and logged.
         """
-        usable, findings = valid(devices)
+        usable, findings = offer.usable()
         if usable == self._offered:
             return
         for finding in findings:
@@ -142,11 +154,11 @@ class Publisher:
             return
         pool = replace(self._pool, node_uid=await self._node_uid())
         listing = await self._api.list(SLICES, fields=self._fields)
-        devices, left_out = await self._protected(pool, offered)
-        target = Target(pool, tuple(_raw(part) for part in slices.pack(devices)))
+        kept = await self._keepable(pool, offered)
+        target = Target(pool, slices.parts(kept.devices, kept.counter_sets))
         plan = decide(target, listing.items, self._memory)
         if await self._carry_out(plan):
-            self._succeeded(target, plan, left_out)
+            self._succeeded(target, plan, kept)
             if self._offered is offered:
                 self._current.set()
 
@@ -155,20 +167,28 @@ class Publisher:
         node = await self._api.get(NODES, self._pool.node)
         return str(node["metadata"]["uid"])
 
-    async def _protected(
-        self, pool: Pool, offered: tuple[Device, ...]
-    ) -> tuple[tuple[Device, ...], tuple[str, ...]]:
-        """What can be published so that taints hold, and the names of what cannot."""
-        tainted = tuple(device for device in offered if device.taints)
-        if not tainted:
-            return offered, ()
-        probe = Target(pool, (_raw(tainted[: slices.DEVICES_PER_SLICE]),)).slice_(0)
-        if await self._taints.kept(probe):
-            return offered, ()
-        return (
-            tuple(device for device in offered if not device.taints),
-            tuple(device.name for device in tainted),
-        )
+    async def _keepable(self, pool: Pool, offered: Offer) -> _Keepable:
+        """The part of an offer that the server keeps as it is meant."""
+        devices, counter_sets = offered.devices, offered.counter_sets
+        whole_only = offered.has_forms and not await self._keeps_forms(pool, offered)
+        if whole_only:
+            devices, counter_sets = offered.plain, ()
+        tainted = tuple(device for device in devices if device.taints)
+        probe = slices.parts([replace(d, consumes=None) for d in tainted])[:1]
+        if not tainted or await self._keeps(Feature.TAINTS, pool, probe):
+            return _Keepable(devices, counter_sets, whole_only=whole_only)
+        left = tuple(device for device in devices if not device.taints)
+        return _Keepable(left, counter_sets, tuple(d.name for d in tainted), whole_only=whole_only)
+
+    async def _keeps_forms(self, pool: Pool, offered: Offer) -> bool:
+        sharing = [device for device in offered.devices if device.consumes or device.shared]
+        probe = slices.parts([replace(device, taints=()) for device in sharing][:1])
+        sets = slices.parts((), offered.counter_sets)[:1] if offered.counter_sets else ()
+        return await self._keeps(Feature.FORMS, pool, (*sets, *probe))
+
+    async def _keeps(self, feature: Feature, pool: Pool, parts: tuple[Object, ...]) -> bool:
+        target = Target(pool, parts)
+        return await self._support.kept(feature, [target.slice_(at) for at in range(len(parts))])
 
     async def _carry_out(self, plan: Plan) -> bool:
         """Whether all writes were made and stand; what differs in another way is adopted."""
@@ -216,18 +236,20 @@ class Publisher:
             return True
         for difference in differing:
             log.warning("the slice is not stored as it was sent", difference=str(difference))
-        if any(map(concerns_taints, differing)):
-            self._taints.learn(kept=False)
+        lost = {feature for feature in map(concerned, differing) if feature is not None}
+        if lost:
+            for feature in lost:
+                self._support.learn(feature, kept=False)
             self._due.request()
             return False
         adopted[action.index] = Adoption(sent, found)
         self._memory = replace(self._memory, adopted=adopted)
         return True
 
-    def _succeeded(self, target: Target, plan: Plan, left_out: tuple[str, ...]) -> None:
+    def _succeeded(self, target: Target, plan: Plan, kept: _Keepable) -> None:
         self._retry.reset()
         self._refused.reset()
-        count = sum(map(len, target.parts))
+        count = len(kept.devices)
         if plan.actions:
             if target == self._standing:
                 self._repaired_at = asyncio.get_running_loop().time()
@@ -241,19 +263,15 @@ class Publisher:
             )
         self._standing = target
         self._metrics.slices_published(len(target.parts))
-        if left_out:
+        if kept.left_out or kept.whole_only:
             # Servers are upgraded: ask again some time.
             self._due.request(self._pace.probe)
-            if left_out != self._state.left_out:
-                log.warning(
-                    "devices are not published: this API server does not keep taints",
-                    devices=left_out,
-                    gate=comparing.GATES["taints"],
-                )
+            self._tell(kept)
         self._state = PublishState(
             generation=plan.generation,
             devices=count,
-            left_out=left_out,
+            left_out=kept.left_out,
+            whole_only=kept.whole_only,
             differences=tuple(
                 difference
                 for index, adoption in self._memory.adopted.items()
@@ -261,6 +279,19 @@ class Publisher:
                 for difference in comparing.differences(adoption.sent, adoption.stored)
             ),
         )
+
+    def _tell(self, kept: _Keepable) -> None:
+        if kept.left_out and kept.left_out != self._state.left_out:
+            log.warning(
+                "devices are not published: this API server does not keep taints",
+                devices=kept.left_out,
+                gate=comparing.GATES["taints"],
+            )
+        if kept.whole_only and not self._state.whole_only:
+            log.warning(
+                "only whole GPUs are published: this API server does not keep what keeps forms apart",
+                gates=(comparing.GATES["sharedCounters"], comparing.GATES["requestPolicy"]),
+            )
 
     def _failed(self, error: DragoonError) -> None:
         invalid = isinstance(error, ApiInvalidError)
@@ -270,7 +301,3 @@ class Publisher:
         self._state = replace(self._state, error=error)
         self._metrics.api_failed(error.code)
         log.warning("slices not published", code=error.code, error=str(error), next_try_s=delay)
-
-
-def _raw(devices: Sequence[Device]) -> tuple[Object, ...]:
-    return tuple(device.raw() for device in devices)

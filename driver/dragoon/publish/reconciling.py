@@ -18,10 +18,10 @@ from dragoon.publish.slices import Pool
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """What should stand: the raw devices of each slice of a pool, at least one slice."""
+    """What should stand: the content of each slice of a pool (`slices.parts`)."""
 
     pool: Pool
-    parts: tuple[tuple[Object, ...], ...]
+    parts: tuple[Object, ...]
 
     def slice_(self, index: int, generation: int = slices.FIRST_GENERATION) -> Object:
         """The slice of one part, as it would be created."""
@@ -191,6 +191,8 @@ def _updated(
 
 def _with_times(wanted: Object, times: Mapping[comparing.TaintKey, str]) -> Object:
     """Taints that stand already keep their timeAdded: eviction counts from it."""
+    if "devices" not in wanted["spec"]:
+        return wanted
     devices = []
     for device in wanted["spec"]["devices"]:
         taints = [

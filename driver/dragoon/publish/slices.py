@@ -1,12 +1,14 @@
 """Devices as the ResourceSlices of one pool, `<node>/gpu`. Pure.
 
 The allocator reads slices in the order of their names, so names begin with their index. A pool
-has at least one slice, possibly empty: it says that the driver is here and there is no GPU.
+has at least one slice, possibly empty: it says that the driver is here and there is no GPU. What
+devices consume stands in slices of its own, before theirs (dra-api.md A.2, case C56).
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Any, Final
 
 from dragoon.api import limits
@@ -15,7 +17,10 @@ from dragoon.gpu.model import Inventory, PciAddress
 from dragoon.gpu.topology import nvlink_domains
 from dragoon.kube.port import NODES, SLICES, Object
 from dragoon.publish import domains
-from dragoon.publish.devices import Device, build
+from dragoon.publish.card import Division
+from dragoon.publish.choosing import Wishes
+from dragoon.publish.device import CounterSet, Device
+from dragoon.publish.devices import build
 
 FIRST_GENERATION: Final = 1
 
@@ -70,20 +75,48 @@ def check_node_name(node: str) -> str:
 
 
 def pack(devices: Sequence[Device]) -> tuple[tuple[Device, ...], ...]:
-    """The devices of each slice, in the given order."""
-    size = DEVICES_PER_SLICE
-    parts = tuple(tuple(devices[at : at + size]) for at in range(0, len(devices), size))
-    return parts or ((),)
+    """The devices of each slice, in the given order; the MIG devices of one card stay together."""
+    parts: list[list[Device]] = [[]]
+    for group in _groups(devices):
+        fits = len(parts[-1]) + len(group) <= DEVICES_PER_SLICE
+        if not fits and len(group) <= DEVICES_PER_SLICE and parts[-1]:
+            parts.append([])
+        for device in group:
+            if len(parts[-1]) == DEVICES_PER_SLICE:
+                parts.append([])
+            parts[-1].append(device)
+    return tuple(map(tuple, parts))
 
 
-def spec(pool: Pool, devices: Sequence[Object], *, count: int, generation: int) -> Object:
-    """The spec of one slice of a pool of `count` slices. devices are raw."""
+def parts(devices: Sequence[Device], counter_sets: Sequence[CounterSet] = ()) -> tuple[Object, ...]:
+    """The content of each slice of a pool, at least one: `sharedCounters` first, then `devices`."""
+    size = limits.COUNTER_SETS_PER_SLICE
+    sets = [counter_sets[at : at + size] for at in range(0, len(counter_sets), size)]
+    return (
+        *({"sharedCounters": [one.raw() for one in part]} for part in sets),
+        *({"devices": [device.raw() for device in part]} for part in pack(devices)),
+    )
+
+
+def spec(pool: Pool, content: Object, *, count: int, generation: int) -> Object:
+    """The spec of one slice of a pool of `count` slices. content: one of `parts`."""
     return {
         "driver": pool.driver,
         "nodeName": pool.node,
         "pool": {"name": pool.name, "generation": generation, "resourceSliceCount": count},
-        "devices": list(devices),
+        **content,
     }
+
+
+def _groups(devices: Sequence[Device]) -> Iterator[tuple[Device, ...]]:
+    """Devices in a row that draw from one counter set; one alone where there is none."""
+
+    def key(numbered: tuple[int, Device]) -> str | int:
+        number, device = numbered
+        return number if device.consumes is None else device.consumes.name
+
+    for _, group in groupby(enumerate(devices), key):
+        yield tuple(device for _, device in group)
 
 
 def new(pool: Pool, index: int, spec_: Object) -> Object:
@@ -109,27 +142,21 @@ def render(
     *,
     node: str,
     driver: str,
+    wishes: Wishes | None = None,
+    divisions: Mapping[PciAddress, Division] | None = None,
     previous_domains: Mapping[PciAddress, str] | None = None,
 ) -> tuple[Object, ...]:
     """The slices that a node with these GPUs publishes first, without a Node as owner.
 
-    previous_domains: the values of nvlinkDomain before, of which members keep theirs. Raises
-    ConfigError for a name that no Node can have.
+    wishes, divisions: as in `devices.build`. previous_domains: the values of nvlinkDomain before,
+    of which members keep theirs. Raises ConfigError for a name that no Node can have.
     """
     pool = Pool(driver, check_node_name(node))
     groups = nvlink_domains(inventory.gpus)
     values = domains.assign(groups, node=node, previous=previous_domains or {})
-    parts = pack(build(inventory, domains=values).devices)
+    built = build(inventory, wishes=wishes, divisions=divisions, domains=values)
+    found = parts(built.devices, built.counter_sets)
     return tuple(
-        new(
-            pool,
-            index,
-            spec(
-                pool,
-                [device.raw() for device in part],
-                count=len(parts),
-                generation=FIRST_GENERATION,
-            ),
-        )
-        for index, part in enumerate(parts)
+        new(pool, index, spec(pool, part, count=len(found), generation=FIRST_GENERATION))
+        for index, part in enumerate(found)
     )

@@ -11,7 +11,9 @@ from dragoon.gpu.model import Inventory
 from dragoon.kube.faults import Call
 from dragoon.kube.memory import MemoryApi
 from dragoon.kube.port import NODES, SLICES, Object
-from dragoon.publish.devices import Device, build
+from dragoon.publish.device import Device
+from dragoon.publish.devices import build
+from dragoon.publish.offer import Offer
 from dragoon.publish.pacing import Pace
 from dragoon.publish.publisher import Publisher
 from dragoon.telemetry.metrics import Metrics
@@ -129,7 +131,7 @@ async def publishing(
 ) -> AsyncIterator[Publisher]:
     """A publisher that has published."""
     publisher = bench.publisher(pace)
-    publisher.offer(devices)
+    publisher.offer(Offer(devices))
     publisher.allow(True)
     async with running(publisher):
         async with asyncio.timeout(5):

@@ -16,7 +16,8 @@ from dragoon.errors import (
 )
 from dragoon.gpu.model import LostGpu
 from dragoon.kube.port import NODES, SLICES
-from dragoon.publish.devices import Device
+from dragoon.publish.device import Device
+from dragoon.publish.offer import Offer
 from dragoon.publish.pacing import Pace
 from dragoon.publish.publisher import Publisher
 from dragoon.telemetry.metrics import Metrics
@@ -65,7 +66,7 @@ async def test_slices_are_owned_by_the_node_and_read_in_order(bench: Bench) -> N
 
 async def test_nothing_is_written_before_the_kubelet_has_registered_us(bench: Bench) -> None:
     publisher = bench.publisher()
-    publisher.offer(FINE)
+    publisher.offer(Offer(FINE))
     async with running(publisher):
         await until(lambda: bool(bench.calls("watch")))
         assert bench.calls() == []
@@ -80,7 +81,7 @@ async def test_nothing_is_written_before_anything_was_offered(bench: Bench) -> N
     async with running(publisher):
         await until(lambda: bool(bench.calls("watch")))
         assert bench.calls() == []
-        publisher.offer(())
+        publisher.offer(Offer(()))
         await publisher.published()
     assert await bench.shows(())
 
@@ -92,7 +93,7 @@ async def test_a_wipe_is_not_repaired_until_the_kubelet_has_registered_us_again(
         publisher.allow(False)
         before = len(bench.calls("create", "replace"))
         await bench.wipe()
-        publisher.offer(MORE)
+        publisher.offer(Offer(MORE))
         await quiet(bench)
         assert len(bench.calls("create", "replace")) == before
         publisher.allow(True)
@@ -125,7 +126,7 @@ async def test_c16_a_wipe_while_the_publisher_starts_is_noticed(
     async with publishing(bench):
         pass
     publisher = bench.publisher()
-    publisher.offer(FINE)
+    publisher.offer(Offer(FINE))
     publisher.allow(True)
     lists = len(bench.calls("list")) + position
     held = bench.api.faults.hang(
@@ -143,7 +144,7 @@ async def test_c16_a_slice_made_and_wiped_while_the_watch_is_broken_is_noticed(
     bench: Bench,
 ) -> None:
     publisher = bench.publisher()
-    publisher.offer(FINE)
+    publisher.offer(Offer(FINE))
     async with running(publisher):
         await until(lambda: bool(bench.calls("watch")))
         fault = bench.api.faults.fail(verb="watch", resource=SLICES, times=None)
@@ -174,7 +175,7 @@ async def test_c16_an_edit_by_others_is_undone(bench: Bench, spec: dict[str, Any
 async def test_c16_unchanged_hardware_is_not_written_again(bench: Bench) -> None:
     async with publishing(bench) as publisher:
         before = len(bench.calls())
-        publisher.offer(FINE)
+        publisher.offer(Offer(FINE))
         assert publisher.state.current
         publisher.allow(True)
         publisher.allow(False)
@@ -194,7 +195,7 @@ async def test_a_restarted_publisher_writes_nothing_where_all_is_well(bench: Ben
 async def test_the_last_of_many_offers_wins(bench: Bench) -> None:
     async with publishing(bench) as publisher:
         for devices in (MORE, (), LOST, MANY, MORE):
-            publisher.offer(devices)
+            publisher.offer(Offer(devices))
         await publisher.published()
         assert await bench.shows(MORE)
 
@@ -202,11 +203,11 @@ async def test_the_last_of_many_offers_wins(bench: Bench) -> None:
 async def test_an_offer_in_the_middle_of_an_attempt_is_published_next(bench: Bench) -> None:
     held = bench.api.faults.hang(verb="create", resource=SLICES)
     publisher = bench.publisher()
-    publisher.offer(FINE)
+    publisher.offer(Offer(FINE))
     publisher.allow(True)
     async with running(publisher):
         await held.reached.wait()
-        publisher.offer(MORE)
+        publisher.offer(Offer(MORE))
         next_ = bench.api.faults.hang(verb="replace", resource=SLICES)
         held.lift()
         await next_.reached.wait()
@@ -219,7 +220,7 @@ async def test_an_offer_in_the_middle_of_an_attempt_is_published_next(bench: Ben
 async def test_a_kubelet_that_goes_in_the_middle_of_an_attempt_ends_it(bench: Bench) -> None:
     held = bench.api.faults.hang(verb="create", resource=SLICES)
     publisher = bench.publisher()
-    publisher.offer(MANY)
+    publisher.offer(Offer(MANY))
     publisher.allow(True)
     async with running(publisher):
         await held.reached.wait()
@@ -235,7 +236,7 @@ async def test_a_kubelet_that_goes_in_the_middle_of_an_attempt_ends_it(bench: Be
 async def test_an_obsolete_slice_deleted_by_somebody_else_is_no_failure(bench: Bench) -> None:
     async with publishing(bench, MANY) as publisher:
         held = bench.api.faults.hang(verb="delete", resource=SLICES)
-        publisher.offer(FINE)
+        publisher.offer(Offer(FINE))
         await held.reached.wait()
         (*_, last) = await bench.slices()
         for slice_ in (await bench.slices())[1:]:
@@ -249,7 +250,7 @@ async def test_an_obsolete_slice_deleted_by_somebody_else_is_no_failure(bench: B
 
 async def test_writes_are_counted(bench: Bench) -> None:
     async with publishing(bench, MANY) as publisher:
-        publisher.offer(FINE)
+        publisher.offer(Offer(FINE))
         await publisher.published()
         for verb, count in (("create", 3), ("delete", 2), ("update", 1)):
             assert bench.metric(f'dragoon_slice_writes_total{{verb="{verb}"}} {count}.0')
@@ -288,7 +289,7 @@ async def test_a_node_made_anew_becomes_the_owner(bench: Bench) -> None:
 async def test_a_node_that_is_not_there_yet_is_waited_for() -> None:
     bench = Bench()
     publisher = bench.publisher()
-    publisher.offer(FINE)
+    publisher.offer(Offer(FINE))
     publisher.allow(True)
     async with running(publisher):
         await until(lambda: publisher.state.error is not None)
@@ -317,7 +318,7 @@ async def test_c50_publishing_is_tried_again_until_it_succeeds(
 ) -> None:
     async with publishing(bench) as publisher:
         fault = bench.api.faults.fail(error=lambda: error, times=3, verb=verb, resource=SLICES)
-        publisher.offer(MANY)
+        publisher.offer(Offer(MANY))
         await publisher.published()
         assert fault.hits == 3
         assert await bench.shows(MANY)
@@ -326,13 +327,13 @@ async def test_c50_publishing_is_tried_again_until_it_succeeds(
 async def test_c50_an_api_server_away_at_start_is_waited_for(bench: Bench) -> None:
     fault = bench.api.faults.fail(times=None)
     publisher = bench.publisher()
-    publisher.offer(FINE)
+    publisher.offer(Offer(FINE))
     publisher.allow(True)
     async with running(publisher):
         await until(lambda: fault.hits >= 3)
         assert isinstance(publisher.state.error, ApiUnavailableError)
         assert publisher.state.generation is None
-        publisher.offer(MORE)
+        publisher.offer(Offer(MORE))
         fault.lift()
         await publisher.published()
         assert await bench.shows(MORE)
@@ -344,9 +345,9 @@ async def test_c50_a_write_whose_answer_is_lost_leaves_no_duplicate(
 ) -> None:
     async with publishing(bench, MORE) as publisher:
         bench.api.faults.lose_answer(verb=verb, resource=SLICES)
-        publisher.offer(MANY)
+        publisher.offer(Offer(MANY))
         await publisher.published()
-        publisher.offer(FINE)
+        publisher.offer(Offer(FINE))
         await publisher.published()
         assert await bench.shows(FINE)
 
@@ -369,12 +370,12 @@ async def test_an_invalid_slice_is_not_sent_in_a_loop(bench: Bench) -> None:
             error=lambda: ApiInvalidError("no", status=422), verb="replace", times=None
         )
         before = len(bench.calls("replace"))
-        publisher.offer(MORE)
+        publisher.offer(Offer(MORE))
         await until(lambda: publisher.state.error is not None)
         await quiet(bench)
         assert len(bench.calls("replace")) == before + 1
         bench.api.faults.clear()
-        publisher.offer(LOST)
+        publisher.offer(Offer(LOST))
         await publisher.published()
 
 
@@ -404,7 +405,7 @@ async def test_a_server_that_stops_keeping_taints_is_noticed_by_the_next_write(
     async with publishing(bench, LOST) as publisher:
         bench.api.faults.drop(SLICES, "spec", "devices", "*", "taints")
         lost = LostGpu(address(1), "another reason")
-        publisher.offer(offered(inventory(gpu(0), lost=(lost,))))
+        publisher.offer(Offer(offered(inventory(gpu(0), lost=(lost,)))))
         await publisher.published()
         assert await bench.names() == ["gpu-0000-10-00-0"]
 

@@ -5,7 +5,8 @@ from typing import Any
 
 from dragoon.gpu.model import Gpu, Inventory, PciAddress
 from dragoon.gpu.opening import open_gpus
-from dragoon.publish.devices import Device, Devices, build
+from dragoon.publish.device import Device
+from dragoon.publish.devices import Devices, build
 from dragoon.publish.slices import render
 
 DRIVER = "gpu.dragoon.dev"

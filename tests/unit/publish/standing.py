@@ -21,7 +21,7 @@ def device(number: int, **fields: Any) -> Object:
 
 
 def target(*parts: Sequence[Object]) -> Target:
-    return Target(POOL, tuple(map(tuple, parts)))
+    return Target(POOL, tuple({"devices": list(part)} for part in parts))
 
 
 def stored(body: Object) -> Object:
@@ -32,7 +32,7 @@ def stored(body: Object) -> Object:
     meta.setdefault("name", f"{meta.get('generateName')}{number:05d}")
     meta.setdefault("uid", f"uid-{number}")
     meta["resourceVersion"] = str(number)
-    for each in body["spec"]["devices"]:
+    for each in body["spec"].get("devices", ()):
         for taint in each.get("taints", ()):
             taint.setdefault("timeAdded", "2026-11-29T10:00:00Z")
     return body

@@ -7,7 +7,7 @@ import pytest
 
 from dragoon.api.slice_validation import check_slice
 from dragoon.gpu.model import Fabric, FabricState, NvLink
-from dragoon.publish import attributes
+from dragoon.publish import attribute_reference
 from dragoon.publish.attributes import ATTRIBUTES
 from dragoon.publish.slices import render
 from tests.unit.publish.nodes import (
@@ -182,4 +182,4 @@ def test_own_attributes_have_no_domain_and_none_is_an_index() -> None:
 
 def test_the_attribute_page_is_made_from_the_table() -> None:
     page = Path(__file__).parents[3] / "docs/attributes.md"
-    assert page.read_text("utf-8") == attributes.reference()
+    assert page.read_text("utf-8") == attribute_reference.reference()

@@ -7,7 +7,8 @@ import pytest
 
 from dragoon.api import names
 from dragoon.gpu.model import Gpu, LostGpu
-from dragoon.publish.devices import Device, Taint, valid
+from dragoon.publish.device import Device, Taint
+from dragoon.publish.devices import valid
 from tests.unit.publish.nodes import (
     address,
     attribute,

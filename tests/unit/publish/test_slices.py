@@ -7,7 +7,7 @@ from dragoon.errors import ConfigError
 from dragoon.gpu.model import Inventory
 from dragoon.gpu.sim.profiles import shipped
 from dragoon.publish import slices
-from dragoon.publish.devices import Device
+from dragoon.publish.device import Device
 from dragoon.publish.slices import Pool, check_node_name, index_of, new, pack, render
 from tests.unit.publish.nodes import DRIVER, NODE, NODE_UID, inventory, machine
 
@@ -41,7 +41,7 @@ def test_devices_are_packed_in_order_up_to_the_limit() -> None:
 
 def test_a_slice_is_owned_by_its_node() -> None:
     pool = Pool(DRIVER, NODE, NODE_UID)
-    made = new(pool, 17, slices.spec(pool, [], count=18, generation=3))
+    made = new(pool, 17, slices.spec(pool, {"devices": []}, count=18, generation=3))
     assert made["metadata"] == {
         "generateName": "00011-gpu.dragoon.dev-node-a-",
         "ownerReferences": [
