@@ -63,7 +63,7 @@ class ComputeInstance:
     """A compute instance: with its GPU instance it is one MIG device, which has the UUID."""
 
     identity: int
-    uuid: str | None
+    uuid: str
     slices: int
     node: CapabilityNode | None = None
 
@@ -87,8 +87,8 @@ class MigInstance:
 
     @property
     def uuid(self) -> str | None:
-        """The UUID of the MIG device; None unless one compute instance fills the GPU instance."""
-        return self.compute[0].uuid if self.is_whole else None
+        """The UUID of the only MIG device in it; None when there is none, or several."""
+        return self.compute[0].uuid if len(self.compute) == 1 else None
 
     @property
     def is_whole(self) -> bool:
@@ -97,7 +97,7 @@ class MigInstance:
 
     def __str__(self) -> str:
         """For messages: `GPU instance 7 (1g.5gb at 0:1, MIG-...)`."""
-        uuids = ", ".join(str(one.uuid) for one in self.compute) or "no compute instance"
+        uuids = ", ".join(one.uuid for one in self.compute) or "no compute instance"
         return f"GPU instance {self.identity} ({self.profile.name} at {self.placement}, {uuids})"
 
 

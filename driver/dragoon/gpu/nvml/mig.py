@@ -88,7 +88,7 @@ class NvmlMigCards:
                 undo.callback(_take_back, pynvml.nvmlGpuInstanceDestroy, made)
                 undo.callback(_take_back, pynvml.nvmlComputeInstanceDestroy, _fill(made, wanted))
                 seen = self._seen(handle, card, made)
-                if seen.placement != placement or seen.uuid is None:
+                if seen.placement != placement or not seen.is_whole:
                     raise HardwareError(f"{what}: the driver shows {seen}")
                 undo.pop_all()
                 return seen

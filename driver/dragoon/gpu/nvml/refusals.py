@@ -1,7 +1,7 @@
 """NVML's codes for what a card refuses -> errors in our words, with what to do about it."""
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 import pynvml
 
@@ -61,7 +61,9 @@ def refusal(what: str, code: int, users: Users = nobody) -> HardwareError:
     """The error that an NVML code means."""
     text = f"{what}: {pynvml.NVMLError(code)} (NVML code {code})"
     if code == pynvml.NVML_ERROR_IN_USE:
-        found = users()
+        found: tuple[GpuProcess, ...] = ()
+        with suppress(pynvml.NVMLError):  # who it is only helps
+            found = users()
         who = ", ".join(map(str, found)) or "nobody that the driver lists"
         return CardInUseError(f"{text}: in use by {who}", found)
     return _KINDS.get(code, HardwareError)(text, retryable=code in _PASSING)

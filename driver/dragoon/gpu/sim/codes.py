@@ -22,9 +22,13 @@ IN_USE = 19
 INSUFFICIENT_RESOURCES = 23
 ARGUMENT_VERSION_MISMATCH = 25
 
-# nvmlErrorString; pynvml knows the lower ones itself.
+# nvmlErrorString
 TEXTS = {
     SUCCESS: "Success",
+    INVALID_ARGUMENT: "Invalid Argument",
+    NOT_SUPPORTED: "Not Supported",
+    NOT_FOUND: "Not Found",
+    RESET_REQUIRED: "GPU requires restart",
     IN_USE: "In use by another client",
     21: "No data",
     INSUFFICIENT_RESOURCES: "Insufficient Resources",

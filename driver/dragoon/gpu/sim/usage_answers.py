@@ -26,7 +26,6 @@ from dragoon.gpu.sim.state import State
 LIMIT_SYMBOLS = frozenset({"nvmlDeviceGetMemoryLimits_v1", "nvmlDeviceSetMemoryLimits_v1"})
 _MIB = 1 << 20
 _NO_INSTANCE = 0xFFFFFFFF  # NVML_GPU_INSTANCE_ID_ANY
-_BINARY = "surrogateescape"  # paths are bytes
 
 
 def _is_mig_device(_state: State, thing: Thing, reference: Any) -> int:
@@ -126,8 +125,10 @@ class LimitAnswers:
 
     def _get(self, state: State, thing: Thing, reference: Any) -> int:
         limits = target(reference)
-        if thing.kind is not Kind.DEVICE or limits.nameSpace is None:
-            return NOT_SUPPORTED if thing.kind is not Kind.DEVICE else INVALID_ARGUMENT
+        if thing.kind is not Kind.DEVICE:
+            return NOT_SUPPORTED
+        if limits.nameSpace is None:
+            return INVALID_ARGUMENT
         cgroup = _path(limits)
         cap = cap_of(state, thing.slot, cgroup)
         limits.softLimit, limits.hardLimit = cap.soft, cap.hard
@@ -136,8 +137,10 @@ class LimitAnswers:
 
     def _set(self, _state: State, thing: Thing, reference: Any) -> int:
         limits = target(reference)
-        if thing.kind is not Kind.DEVICE or limits.nameSpace is None:
-            return NOT_SUPPORTED if thing.kind is not Kind.DEVICE else INVALID_ARGUMENT
+        if thing.kind is not Kind.DEVICE:
+            return NOT_SUPPORTED
+        if limits.nameSpace is None:
+            return INVALID_ARGUMENT
         self._hardware.change(
             lambda state: with_cap(
                 state,
@@ -151,4 +154,5 @@ class LimitAnswers:
 
 
 def _path(limits: Any) -> str:
-    return bytes(limits.nameSpace).decode("utf-8", _BINARY).rstrip("/") or "/"
+    # pynvml's structs give text for bytes.
+    return str(limits.nameSpace).rstrip("/") or "/"
