@@ -5,7 +5,7 @@ import structlog
 from dragoon.api.claims import ClaimRef
 from dragoon.errors import DragoonError
 from dragoon.gpu.model import Inventory
-from dragoon.prepare.observing import Counted, Event, Finished, Repaired, Reported, Waiting
+from dragoon.prepare.observing import Counted, Event, Finished, Ignored, Repaired, Reported, Waiting
 from dragoon.prepare.port import PreparedDevice, Preparer
 from dragoon.telemetry.logs import about, operation_id
 from dragoon.telemetry.metrics import OK, Metrics
@@ -33,6 +33,8 @@ class Reporter:
             case Reported(uid, problem):
                 self._metrics.node_problem()
                 _log.error("problem on this node", claim_uid=uid, problem=problem)
+            case Ignored(claim, what):
+                _log.warning("no effect", claim=str(claim), what=what)
             case Counted(prepared):
                 self._metrics.claims_prepared(prepared)
 

@@ -9,6 +9,8 @@ import errno
 import fcntl
 import hashlib
 import os
+import shutil
+import stat
 import struct
 import time
 from collections.abc import Iterable, Iterator
@@ -17,7 +19,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
+from dragoon.api.opaque_config import TimeSlice
 from dragoon.errors import StateError
+from dragoon.gpu.model import PciAddress
+from dragoon.prepare.cards import UNCHANGEABLE_CARDS, Cards
 
 _RETRYABLE = frozenset({errno.EIO, errno.ENOSPC, errno.EDQUOT, errno.EAGAIN, errno.EINTR})
 _HINTS = {
@@ -43,7 +48,9 @@ class Stamp:
 
 
 class Effects(Protocol):
-    """Files, boot and locks of one node. Failures are StateErrors, retryable where they may pass.
+    """Files, cards, boot and locks of one node.
+
+    Failures are StateErrors, or HardwareErrors where a card is asked, retryable where they may pass.
 
     Nothing is durable before it was synced: bytes with `sync`, names (by `write`, `rename`,
     `remove`, `make_folder`) with `sync_folder` of the folder that holds them.
@@ -62,7 +69,33 @@ class Effects(Protocol):
         ...
 
     def rename(self, source: Path, target: Path) -> None:
-        """Moves a file within its folder, replacing the target in one step."""
+        """Moves a file within its file system, replacing the target in one step."""
+        ...
+
+    def set_mode(self, path: Path, mode: int) -> None:
+        """Sets the permission bits of a folder, whatever the umask said when it was made."""
+        ...
+
+    def patch(self, path: Path, offset: int, data: bytes) -> None:
+        """Replaces bytes inside a file that a container can write too.
+
+        A file in such a folder may be anything: only a regular one is opened, nothing is followed.
+        """
+        ...
+
+    def remove_tree(self, path: Path) -> None:
+        """Removes a folder with all that a container put there; one that is gone is a success."""
+        ...
+
+    def set_memory_cap(self, address: PciAddress, cgroup: Path, hard: int | None) -> None:
+        """Caps the GPU memory of a cgroup on one card, in bytes, and reads it back; None: no cap.
+
+        Raises HardwareError, also where this driver has no such caps.
+        """
+        ...
+
+    def set_time_slice(self, uuid: str, interval: TimeSlice) -> None:
+        """Sets how a GPU turns between its processes. Raises HardwareError."""
         ...
 
     def sync_folder(self, path: Path) -> None:
@@ -75,6 +108,21 @@ class Effects(Protocol):
 
     def read(self, path: Path) -> bytes | None:
         """The bytes of a file, None if it is not there."""
+        ...
+
+    def peek(self, path: Path, size: int) -> bytes | None:
+        """The first bytes of a file that a container can write, None unless it is a regular file.
+
+        Never blocks, and follows nothing; see `patch`.
+        """
+        ...
+
+    def mode(self, path: Path) -> int | None:
+        """The permission bits of a folder or file, None if it is not there."""
+        ...
+
+    def memory_cap(self, address: PciAddress, cgroup: Path) -> int | None:
+        """The cap of a cgroup on one card in bytes, None without one. Raises HardwareError."""
         ...
 
     def exists(self, path: Path) -> bool:
@@ -122,10 +170,11 @@ def _reported(doing: str, path: Path) -> Iterator[None]:
 
 
 class HostEffects:
-    """The effects on a real node."""
+    """The effects on a real node. cards: what is done to GPUs, where they can be changed at all."""
 
-    def __init__(self, proc_root: Path = Path("/proc")) -> None:
+    def __init__(self, proc_root: Path = Path("/proc"), cards: Cards = UNCHANGEABLE_CARDS) -> None:
         self._boot_id = proc_root / "sys/kernel/random/boot_id"
+        self._cards = cards
 
     def make_folder(self, path: Path, mode: int) -> None:
         with _reported("make folder", path):
@@ -146,6 +195,26 @@ class HostEffects:
         with _reported(f"rename {source.name} to", target):
             source.rename(target)
 
+    def set_mode(self, path: Path, mode: int) -> None:
+        with _reported("set the mode of", path):
+            path.chmod(mode)
+
+    def patch(self, path: Path, offset: int, data: bytes) -> None:
+        with _reported("patch", path), _open_regular(path, os.O_WRONLY) as descriptor:
+            if descriptor is None:
+                raise StateError(f"cannot patch {path}: it is not a regular file any more")
+            os.pwrite(descriptor, data, offset)
+
+    def remove_tree(self, path: Path) -> None:
+        with _reported("remove", path), suppress(FileNotFoundError):
+            shutil.rmtree(path)
+
+    def set_memory_cap(self, address: PciAddress, cgroup: Path, hard: int | None) -> None:
+        self._cards.set_memory_cap(address, cgroup, hard)
+
+    def set_time_slice(self, uuid: str, interval: TimeSlice) -> None:
+        self._cards.set_time_slice(uuid, interval)
+
     def sync_folder(self, path: Path) -> None:
         self._fsync(path, os.O_RDONLY | os.O_DIRECTORY)
 
@@ -159,6 +228,18 @@ class HostEffects:
                 return path.read_bytes()
             except FileNotFoundError:
                 return None
+
+    def peek(self, path: Path, size: int) -> bytes | None:
+        with _reported("read", path), _open_regular(path, os.O_RDONLY) as descriptor:
+            return None if descriptor is None else os.pread(descriptor, size, 0)
+
+    def mode(self, path: Path) -> int | None:
+        with _reported("look at", path), suppress(FileNotFoundError):
+            return stat.S_IMODE(path.lstat().st_mode)
+        return None
+
+    def memory_cap(self, address: PciAddress, cgroup: Path) -> int | None:
+        return self._cards.memory_cap(address, cgroup)
 
     def exists(self, path: Path) -> bool:
         with _reported("look at", path):
@@ -176,8 +257,8 @@ class HostEffects:
         with _reported("look at", folder), suppress(FileNotFoundError), os.scandir(folder) as seen:
             for one in seen:
                 with suppress(FileNotFoundError):
-                    stat = one.stat(follow_symlinks=False)
-                    found.append((one.name, stat.st_ino, stat.st_size, stat.st_ctime_ns))
+                    seen_as = one.stat(follow_symlinks=False)
+                    found.append((one.name, seen_as.st_ino, seen_as.st_size, seen_as.st_ctime_ns))
         return tuple(Stamp(*one) for one in sorted(found))
 
     def boot_id(self) -> str:
@@ -211,6 +292,27 @@ def _open(path: Path, flags: int, mode: int = 0) -> Iterator[int]:
         yield descriptor
     finally:
         os.close(descriptor)
+
+
+@contextmanager
+def _open_regular(path: Path, flags: int) -> Iterator[int | None]:
+    """Opens a file only once it is known to be a regular one: opening a device or a pipe acts.
+
+    O_PATH opens the name alone; what it stands for is opened through it and cannot be swapped.
+    """
+    try:
+        named = os.open(path, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except FileNotFoundError:
+        yield None
+        return
+    try:
+        if stat.S_ISREG(os.fstat(named).st_mode):
+            with _open(Path(f"/proc/self/fd/{named}"), flags) as descriptor:
+                yield descriptor
+        else:
+            yield None
+    finally:
+        os.close(named)
 
 
 def _lock_byte(descriptor: int, path: Path, key: str, until: float) -> None:

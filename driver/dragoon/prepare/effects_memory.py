@@ -13,6 +13,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from dragoon.api.opaque_config import TimeSlice
+from dragoon.gpu.model import PciAddress
+from dragoon.prepare.cards import MemoryCards
 from dragoon.prepare.effects import Stamp, lock_timeout, state_error
 
 
@@ -62,6 +65,7 @@ class MemoryDisk:
         self._clock = 0
         self._held: set[tuple[Path, str]] = set()
         self._changed = threading.Condition()
+        self.cards = MemoryCards()
 
     def __repr__(self) -> str:
         files = sum(len(folder.names) for folder in self._folders.values())
@@ -77,10 +81,14 @@ class MemoryDisk:
         """Turns the machine off and on: only what was synced is there.
 
         luck lets some of what was not synced survive, as on a real disk: of each folder the first
-        few changes, of each file the first few bytes. wiped folders lose all (tmpfs).
+        few changes, of each file the first few bytes, and of new folders some. wiped folders lose all (tmpfs).
         """
         self.boot_id = boot_id
-        self._folders = {path: one for path, one in self._folders.items() if one.anchored}
+        self._folders = {
+            path: one
+            for path, one in self._folders.items()
+            if one.anchored or (luck is not None and luck.random() < 0.5)
+        }
         for folder in self._folders.values():
             kept = luck.randint(0, len(folder.pending)) if luck else 0
             for change in folder.pending[:kept]:
@@ -91,14 +99,12 @@ class MemoryDisk:
                 torn = file.data[: luck.randint(0, len(file.data))] if luck else b""
                 file.data = file.durable or torn
                 file.durable = file.data
-        for path in wiped:
-            self._folders.pop(path, None)
+        self._begin_anew(wiped)
 
     def reboot(self, boot_id: str, *, wiped: Iterable[Path] = ()) -> None:
         """Turns the machine off in good order: everything was synced but for wiped folders."""
         self.boot_id = boot_id
-        for path in wiped:
-            self._folders.pop(path, None)
+        self._begin_anew(wiped)
 
     def files(self) -> dict[Path, bytes]:
         """Every file and its bytes."""
@@ -139,12 +145,30 @@ class MemoryDisk:
         file.durable = file.data
 
     def rename(self, source: Path, target: Path) -> None:
-        """Moves a file within its folder."""
-        if source.parent != target.parent:
-            raise state_error("rename", target, OSError(errno.EXDEV, ""))
+        """Moves a file. Across folders a power cut may keep both names; so may a real disk."""
         file = self._file(source, "rename")
-        self._folders[target.parent].change({target.name: file, source.name: None})
+        target_folder = self._folder(target.parent, "rename", target)
+        if source.parent == target.parent:
+            target_folder.change({target.name: file, source.name: None})
+        else:
+            target_folder.change({target.name: file})
+            self._folders[source.parent].change({source.name: None})
         file.changed = self._tick()
+
+    def set_mode(self, path: Path, mode: int) -> None:
+        """Sets the permission bits of a folder or a file."""
+        (self.find_folder(path) or self._file(path, "set the mode of")).mode = mode
+
+    def patch(self, path: Path, offset: int, data: bytes) -> None:
+        """Replaces bytes inside a file."""
+        file = self._file(path, "patch")
+        file.data = file.data[:offset] + data + file.data[offset + len(data) :]
+        file.durable = b""
+
+    def remove_tree(self, path: Path) -> None:
+        """Removes a folder and all below it."""
+        below = {one for one in self._folders if one == path or path in one.parents}
+        self._folders = {one: kept for one, kept in self._folders.items() if one not in below}
 
     def sync_folder(self, path: Path) -> None:
         """Makes the names in a folder durable."""
@@ -159,6 +183,10 @@ class MemoryDisk:
         folder = self.find_folder(path.parent)
         if folder is not None and path.name in folder.names:
             folder.change({path.name: None})
+
+    def child_folders(self, path: Path) -> tuple[str, ...]:
+        """The names of the folders in a folder."""
+        return tuple(one.name for one in self._folders if one.parent == path != one)
 
     @contextmanager
     def hold(self, path: Path, keys: Sequence[str], patience: float) -> Iterator[None]:
@@ -176,6 +204,11 @@ class MemoryDisk:
             with self._changed:
                 self._held.difference_update(taken)
                 self._changed.notify_all()
+
+    def _begin_anew(self, wiped: Iterable[Path]) -> None:
+        for path in wiped:
+            self.remove_tree(path)
+        self.cards = MemoryCards()
 
     def _free(self, wish: tuple[Path, str]) -> Callable[[], bool]:
         return lambda: wish not in self._held
@@ -252,22 +285,55 @@ class MemoryEffects:
     def remove(self, path: Path) -> None:
         self._perform("remove", path, lambda: self.disk.remove(path))
 
+    def set_mode(self, path: Path, mode: int) -> None:
+        self._perform("set the mode of", path, lambda: self.disk.set_mode(path, mode))
+
+    def patch(self, path: Path, offset: int, data: bytes) -> None:
+        self._perform("patch", path, lambda: self.disk.patch(path, offset, data))
+
+    def remove_tree(self, path: Path) -> None:
+        self._perform("remove", path, lambda: self.disk.remove_tree(path))
+
+    def set_memory_cap(self, address: PciAddress, cgroup: Path, hard: int | None) -> None:
+        self._perform("cap", cgroup, lambda: self.disk.cards.set_memory_cap(address, cgroup, hard))
+
+    def set_time_slice(self, uuid: str, interval: TimeSlice) -> None:
+        self._perform(
+            f"set the {interval} time slice of",
+            Path(uuid),
+            lambda: self.disk.cards.set_time_slice(uuid, interval),
+        )
+
     def read(self, path: Path) -> bytes | None:
         folder = self._look(path.parent)
         file = folder.names.get(path.name) if folder else None
         return file.data if file else None
 
+    def peek(self, path: Path, size: int) -> bytes | None:
+        data = self.read(path)
+        return None if data is None else data[:size]
+
+    def mode(self, path: Path) -> int | None:
+        return self.disk.mode(path) if self.exists(path) else None
+
+    def memory_cap(self, address: PciAddress, cgroup: Path) -> int | None:
+        self._alive()
+        return self.disk.cards.memory_cap(address, cgroup)
+
     def exists(self, path: Path) -> bool:
-        return self._look(path) is not None or self.read(path) is not None
+        is_cgroup = path in self.disk.cards.cgroups
+        return is_cgroup or self._look(path) is not None or self.read(path) is not None
 
     def names(self, folder: Path) -> tuple[str, ...]:
         found = self._look(folder)
-        return tuple(sorted(found.names)) if found else ()
+        return tuple(sorted((*found.names, *self.disk.child_folders(folder)))) if found else ()
 
     def stamps(self, folder: Path) -> tuple[Stamp, ...]:
         found = self._look(folder)
-        names = sorted(found.names.items()) if found else []
-        return tuple(Stamp(n, f.number, len(f.data), f.changed) for n, f in names)
+        if found is None:
+            return ()
+        files = [Stamp(n, f.number, len(f.data), f.changed) for n, f in found.names.items()]
+        return (*sorted(files, key=lambda one: one.name), *self._folder_stamps(folder))
 
     def boot_id(self) -> str:
         self._alive()
@@ -278,6 +344,14 @@ class MemoryEffects:
         self._alive()
         with self.disk.hold(path, sorted(set(keys)), patience):
             yield
+
+    def _folder_stamps(self, folder: Path) -> Iterator[Stamp]:
+        """A folder changes when a name in it does."""
+        for name in sorted(self.disk.child_folders(folder)):
+            inside = self.disk.find_folder(folder / name)
+            files = inside.names.values() if inside else ()
+            numbers = tuple(file.number for file in files)
+            yield Stamp(name, 0, len(numbers), sum(numbers))
 
     def _alive(self) -> None:
         if self._dead:

@@ -13,7 +13,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
-from dragoon.api.claims import Allocation, ClaimRef
+from dragoon.api.claims import ClaimRef
 from dragoon.errors import (
     ApiNotFoundError,
     ApiUnavailableError,
@@ -29,14 +29,17 @@ from dragoon.prepare import consumers
 from dragoon.prepare.cdi import Edits
 from dragoon.prepare.clock import Clock, LoopClock, Stopwatch
 from dragoon.prepare.effects import Effects
+from dragoon.prepare.enforcement.choosing import Enforcement
 from dragoon.prepare.executing import Executor, Held
+from dragoon.prepare.given import Given, given
 from dragoon.prepare.guard import Holder
 from dragoon.prepare.joining import Calls
 from dragoon.prepare.journal import Entry
 from dragoon.prepare.locks import Turns
-from dragoon.prepare.observing import Finished, Observer, Repaired, Waiting, ignore
+from dragoon.prepare.observing import Finished, Ignored, Observer, Repaired, Waiting, ignore
 from dragoon.prepare.paths import check_uid
-from dragoon.prepare.plan import ours, plan
+from dragoon.prepare.plan import needs_pod, plan
+from dragoon.prepare.pods import PodLook, look
 from dragoon.prepare.port import PreparedDevice
 from dragoon.prepare.reconciling import Reconciler
 from dragoon.prepare.settings import PrepareSettings
@@ -51,7 +54,7 @@ class Engine:
     """The `prepare.port.Preparer` of a node. Several processes may run one on the same folders.
 
     inventory answers what is on this node now; common gives what every container with a real GPU
-    needs, and blocks.
+    needs, and blocks; enforcement are the tiers that keep shares of a GPU to their limits.
     """
 
     def __init__(
@@ -62,6 +65,7 @@ class Engine:
         settings: PrepareSettings,
         *,
         common: Callable[[Inventory], Edits] = lambda _: Edits(),
+        enforcement: Enforcement | None = None,
         clock: Clock | None = None,
         observer: Observer = ignore,
     ) -> None:
@@ -69,6 +73,7 @@ class Engine:
         self._inventory = inventory
         self._settings = settings
         self._common = common
+        self._enforcement = enforcement or Enforcement()
         self._clock = clock or LoopClock()
         self._observer = observer
         self._effects = effects
@@ -145,27 +150,28 @@ class Engine:
 
     async def _try(self, claim: ClaimRef, watch: Stopwatch) -> Entry | Held | None:
         with watch.span("api"):
-            raw = await self._read(claim)
-        allocation = ours(raw, claim, self._settings)
-        if not allocation.devices:
+            got = given(await self._read(claim), claim, self._settings)
+            pod = None
+            if needs_pod(got, self._enforcement):
+                pod = await look(self._api, got, self._settings)
+        if not got.devices:
             return None
         inventory = await self._look()
         with watch.span("effects"):
-            return await self._finished(
-                claim, lambda: self._carry_out(claim, allocation, inventory)
-            )
+            return await self._finished(claim, lambda: self._carry_out(got, pod, inventory))
 
-    def _carry_out(
-        self, claim: ClaimRef, allocation: Allocation, inventory: Inventory
-    ) -> Entry | Held:
+    def _carry_out(self, got: Given, pod: PodLook | None, inventory: Inventory) -> Entry | Held:
         wanted = plan(
-            claim,
-            allocation,
+            got,
             inventory,
             self._settings,
             boot_id=self._effects.boot_id(),
             common=Edits() if inventory.simulated else self._common(inventory),
+            enforcement=self._enforcement,
+            pod=pod,
         )
+        for text in got.ignored:
+            self._observer(Ignored(got.ref, text))
         return self._executor.prepare(wanted)
 
     async def _read(self, claim: ClaimRef) -> dict[str, Any]:
@@ -218,6 +224,7 @@ class Engine:
     async def _reconcile_for_ever(self) -> None:
         while True:
             await self._clock.sleep(self._settings.sweep_s)
+            self._tidier.forget()
             await self.reconcile()
 
     async def _release(self, entry: Entry) -> None:

@@ -5,15 +5,15 @@ of the claim, and what it does to a card by the lock of the card, against other 
 another plugin process (rolling update: both get calls in any order).
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from dragoon.errors import HardwareError
-from dragoon.prepare import steps
+from dragoon.errors import StateError
 from dragoon.prepare.deciding import Begin, Keep, WaitFor, decide
 from dragoon.prepare.effects import Effects
+from dragoon.prepare.enforcement.hami import remove_region, shared_name
 from dragoon.prepare.guard import Holder, holder_of, holder_of_spec
 from dragoon.prepare.journal import (
     Broken,
@@ -26,6 +26,8 @@ from dragoon.prepare.journal import (
 )
 from dragoon.prepare.observing import Observer, Repaired, Reported
 from dragoon.prepare.settings import PrepareSettings
+from dragoon.prepare.step import Place
+from dragoon.prepare.steps import Step
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +53,8 @@ class Executor:
         self.effects.make_folder(paths.state_folder, 0o750)
         self.effects.make_folder(paths.journal_folder, 0o700)
         self.effects.make_folder(paths.marker_folder, 0o755)
+        # Containers are given folders in it; on the node nobody else may look into those.
+        self.effects.make_folder(paths.region_folder, 0o711)
         self.effects.sync_folder(paths.state_folder)
         self.effects.sync_folder(paths.state_folder.parent)
         self.effects.make_folder(paths.cdi_folder, 0o755)
@@ -59,7 +63,7 @@ class Executor:
         """Prepares a claim as planned, or says who is in the way. Raises StateError."""
         with self.locked([claim_key(wanted.uid)]):
             own = self.own(wanted.uid)
-            with self.locked([*card_keys(wanted), *card_keys(own)]):
+            with self.locked([*effect_keys(wanted), *effect_keys(own)]):
                 match decide(wanted, own, self._others(wanted)):
                     case Keep(entry):
                         self.restore(entry)
@@ -78,17 +82,16 @@ class Executor:
             entry = self.own(uid)
             if expected is not None and entry != expected:
                 return
-            with self.locked(card_keys(entry)):
+            with self.locked(effect_keys(entry)):
                 self.clear(uid, entry)
                 self.journal.remove(uid)
 
     def clear(self, uid: str, entry: Entry | None) -> None:
         """Undoes the steps of a claim, and removes what an unreadable entry left of it.
 
-        The caller has its lock. The entry stays.
+        The caller has its locks. The entry stays.
         """
-        for step in reversed(entry.steps if entry else ()):
-            steps.undo(self.effects, self._paths, uid, step)
+        self._undo(uid, entry.steps if entry else ())
         for path in self._files(self._paths.cdi_folder, self._paths.marker_folder):
             if self._paths.uid_of(path) == uid:
                 self.effects.remove(path)
@@ -114,16 +117,32 @@ class Executor:
         return sum(entry.answered_in(boot_id) for entry in self.journal.contents().held)
 
     def restore(self, entry: Entry) -> None:
-        """Makes every step of a prepared claim hold again (case C29). The caller has its lock."""
+        """Makes every step of a prepared claim hold again (case C29). The caller has its locks."""
+        place = self._place(entry.uid)
         for step in entry.steps:
-            if not steps.holds(self.effects, self._paths, entry.uid, step):
-                steps.apply(self.effects, self._paths, entry.uid, step)
-                path = step.path(self._paths, entry.uid)
-                self._observer(Repaired(entry.uid, f"{path} was lost or changed: written again"))
+            if not step.holds(place):
+                step.apply(place)
+                what = step.about(place)
+                self._observer(Repaired(entry.uid, f"{what} was lost or changed: put right"))
+
+    def sweep_regions(self) -> None:
+        """Removes regions of containers that no claim is for any more.
+
+        A claim whose entry cannot be read may need any of them: then none is removed.
+        """
+        names = self.effects.names(self._paths.region_folder)
+        for region in {self._paths.region_of(Path(name)) for name in names}:
+            key = shared_name(region)
+            with self.locked([_shared_key(key)]):
+                contents = self.journal.contents()
+                if contents.unreadable or contents.foreign:
+                    return
+                if key not in _shared(contents.entries):
+                    remove_region(self.effects, self._paths, region)
 
     @contextmanager
     def locked(self, keys: Iterable[str]) -> Iterator[None]:
-        """Holds keys of `claim_key` and `card_keys`."""
+        """Holds keys of `claim_key` and `effect_keys`."""
         with self.effects.lock(self._paths.lock, keys, self._patience):
             yield
 
@@ -164,21 +183,48 @@ class Executor:
                 yield holder_of_spec(uid, data)
 
     def _begin(self, wanted: Entry, leftover: Entry | None) -> Entry:
-        for path in (path for step in wanted.steps for path in step.needs()):
-            if not self.effects.exists(path):
-                raise HardwareError(
-                    f"device file {path} does not exist",
-                    hint="make it with nvidia-modprobe, or start nvidia-persistenced",
-                    retryable=True,
-                )
+        place = self._place(wanted.uid)
+        self._check_shared(wanted, place)
+        for step in wanted.steps:
+            step.check(place)
         if leftover is not None:
-            for step in leftover.steps:
-                if step not in wanted.steps:
-                    steps.undo(self.effects, self._paths, wanted.uid, step)
+            gone = leftover.boot_id != wanted.boot_id
+            self._undo(wanted.uid, [s for s in leftover.steps if gone or s not in wanted.steps])
         self.journal.begin(wanted)
         for step in wanted.steps:
-            steps.apply(self.effects, self._paths, wanted.uid, step)
+            step.apply(place)
         return self.journal.complete(wanted)
+
+    def _undo(self, uid: str, steps: Sequence[Step]) -> None:
+        """Undoes steps of a claim, the last first, but for what another claim needs too."""
+        needed: frozenset[str] = frozenset()
+        if any(step.shared() for step in steps):
+            needed = _shared(self._living(uid))
+        for step in reversed(steps):
+            if step.shared() not in needed:
+                step.undo(self._place(uid))
+
+    def _check_shared(self, wanted: Entry, place: Place) -> None:
+        """Two claims that make one thing together must mean the same, or one would undo the other."""
+        shared = {step.shared(): step for step in wanted.steps if step.shared()}
+        for other in self._living(wanted.uid) if shared else ():
+            for theirs in other.steps:
+                mine = shared.get(theirs.shared())
+                if mine is not None and not mine.agrees(theirs):
+                    raise StateError(
+                        f"claim {wanted.claim}: {mine.about(place)} was made "
+                        f"otherwise for claim {other.claim}",
+                        hint="delete the pod that has both claims",
+                    )
+
+    def _place(self, uid: str) -> Place:
+        return Place(self.effects, self._paths, uid)
+
+    def _living(self, uid: str) -> tuple[Entry, ...]:
+        """The entries of other claims whose effects are of this boot."""
+        boot_id = self.effects.boot_id()
+        entries = self.journal.contents().entries
+        return tuple(one for one in entries if one.uid != uid and one.boot_id == boot_id)
 
     def _files(self, *folders: Path) -> Iterator[Path]:
         for folder in folders:
@@ -187,10 +233,22 @@ class Executor:
 
 
 def claim_key(uid: str) -> str:
-    """The lock of a claim. It sorts before every card's, and is always taken first."""
+    """The lock of a claim. It sorts before all others, and is always taken first."""
     return f"claim/{uid}"
 
 
-def card_keys(entry: Entry | None) -> list[str]:
-    """The locks of the cards that an entry touches."""
-    return [f"gpu/{held.address}" for held in entry.devices] if entry else []
+def effect_keys(entry: Entry | None) -> list[str]:
+    """The locks of the cards that an entry touches, and of what it makes together with others."""
+    if entry is None:
+        return []
+    cards = [f"gpu/{held.address}" for held in entry.devices]
+    return cards + [_shared_key(step.shared()) for step in entry.steps if step.shared()]
+
+
+def _shared_key(name: str) -> str:
+    return f"shared/{name}"
+
+
+def _shared(entries: Iterable[Entry]) -> frozenset[str]:
+    """What these claims make together with others; never the empty name."""
+    return frozenset(step.shared() for one in entries for step in one.steps) - {""}

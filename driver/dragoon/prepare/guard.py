@@ -2,10 +2,10 @@
 
 The API server may be wrong: a force-deleted pod frees its claim seconds before its container is
 gone (case C35), and two controllers may give one device away twice. The guard compares hardware,
-not names. MIG slices and shares will narrow what a footprint covers.
+not names: a whole card shuts out everything else on it, shares stand together while their sum fits.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Self
 
@@ -13,19 +13,31 @@ from dragoon.api.claims import ClaimRef
 from dragoon.errors import CdiError
 from dragoon.prepare import cdi
 from dragoon.prepare.journal import Entry
+from dragoon.prepare.shares import CORES, Share
+
+Part = Share
+"""What can be held of a card besides all of it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Footprint:
-    """The hardware that a device occupies: a whole card, by its slot (if known) and by itself."""
+    """The hardware that a device occupies: a card, by its slot (if known) and by itself.
+
+    part: None for the whole card, also where it is not known how much is held.
+    """
 
     address: str | None
     uuid: str
+    part: Part | None = None
 
-    def overlaps(self, other: Self) -> bool:
+    def same_card(self, other: Self) -> bool:
         """The same card, or the same slot, which may hold another card since the last reboot."""
         same_slot = self.address is not None and self.address == other.address
         return same_slot or self.uuid == other.uuid
+
+    def excludes(self, other: Self) -> bool:
+        """Whether the two cannot be on one card, however small they are."""
+        return self.part is None or other.part is None
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,12 +52,19 @@ def holder_of(entry: Entry) -> Holder:
     """What a journal entry holds, half prepared or not. Admin access keeps nothing from others."""
     return Holder(
         entry.claim,
-        tuple(Footprint(h.address, h.uuid) for h in entry.devices if not h.admin_access),
+        tuple(
+            Footprint(held.address, held.uuid, held.share)
+            for held in entry.devices
+            if not held.admin_access
+        ),
     )
 
 
 def holder_of_spec(uid: str, data: bytes) -> Holder:
-    """What a claim holds whose journal entry cannot be read: its CDI spec names the cards."""
+    """What a claim holds whose journal entry cannot be read: its CDI spec names the cards.
+
+    It does not say how much of each: so it counts as all (fail closed).
+    """
     try:
         uuids = cdi.device_uuids(cdi.decode(data))
     except CdiError:
@@ -54,10 +73,31 @@ def holder_of_spec(uid: str, data: bytes) -> Holder:
 
 
 def first_conflict(wanted: Holder, others: Iterable[Holder]) -> Holder | None:
-    """The first other claim that holds a part of what is wanted; None if all of it is free."""
-    for other in others:
-        if other.claim.uid != wanted.claim.uid and any(
-            mine.overlaps(theirs) for mine in wanted.footprints for theirs in other.footprints
-        ):
-            return other
+    """The first other claim that holds a part of what is wanted; None if all of it is free.
+
+    Where shares of several claims leave too little together, it is the first of them: any that
+    lets go may make room.
+    """
+    rivals = [one for one in others if one.claim.uid != wanted.claim.uid]
+    for mine in wanted.footprints:
+        there = [
+            (rival, theirs)
+            for rival in rivals
+            for theirs in rival.footprints
+            if mine.same_card(theirs)
+        ]
+        for rival, theirs in there:
+            if mine.excludes(theirs):
+                return rival
+        together = [one for one in wanted.footprints if mine.same_card(one)]
+        if there and not fits([*together, *(theirs for _, theirs in there)]):
+            return there[0][0]
     return None
+
+
+def fits(footprints: Sequence[Footprint]) -> bool:
+    """Whether these, all on one card, are no more than it has. The first one says how much that is."""
+    shares = [one.part for one in footprints if one.part is not None]
+    memory = sum(share.memory for share in shares)
+    cores = sum(share.cores for share in shares)
+    return not shares or (memory <= shares[0].card_memory and cores <= CORES)

@@ -21,10 +21,12 @@ from dragoon.errors import StateError
 from dragoon.prepare.effects import Effects
 from dragoon.prepare.paths import SET_ASIDE, Paths, temporary
 from dragoon.prepare.port import PreparedDevice
+from dragoon.prepare.shares import Share
 from dragoon.prepare.steps import Step
 from dragoon.prepare.storing import replace_file
 
-VERSION = 1
+VERSION = 2
+"""1 knew whole GPUs only; 2 adds shares and the pod that a claim belongs to."""
 _MODE = 0o600
 
 
@@ -38,7 +40,8 @@ class State(enum.StrEnum):
 class HeldDevice(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
     """One device of a claim, and the hardware that it was when the claim was prepared.
 
-    request may be `name/subrequest`; address is the PCI address in the kernel's form.
+    request may be `name/subrequest`; address is the PCI address in the kernel's form. share is the
+    part of the card that the claim holds, None for all of it.
     """
 
     request: str
@@ -49,6 +52,7 @@ class HeldDevice(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True
     cdi_id: str
     share_id: str | None = None
     admin_access: bool = False
+    share: Share | None = None
 
     @property
     def allocated(self) -> tuple[str, str, str, str | None, bool]:
@@ -57,7 +61,10 @@ class HeldDevice(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True
 
 
 class Entry(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
-    """What this node did, or is about to do, for one claim."""
+    """What this node did, or is about to do, for one claim.
+
+    pod_uid: the only pod whose containers may use it; empty where any pod may.
+    """
 
     version: int = VERSION
     namespace: str
@@ -67,6 +74,7 @@ class Entry(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
     state: State
     devices: tuple[HeldDevice, ...]
     steps: tuple[Step, ...]
+    pod_uid: str = ""
 
     @property
     def claim(self) -> ClaimRef:
@@ -236,10 +244,18 @@ def _decode(uid: str, data: bytes) -> Entry | Foreign | Broken:
 
 def _understand(body: bytes) -> Entry | Foreign:
     try:
-        return msgspec.json.decode(body, type=Entry)
+        return _carried_over(msgspec.json.decode(body, type=Entry))
     except msgspec.ValidationError as error:
         without = msgspec.json.decode(body, type=dict[str, Any]) | {"steps": []}
         return Foreign(msgspec.convert(without, Entry), str(error))
+
+
+def _carried_over(entry: Entry) -> Entry:
+    """An entry of an older version as this one writes it.
+
+    Version 1 lacks only fields whose defaults mean what it meant: whole cards, for any pod.
+    """
+    return msgspec.structs.replace(entry, version=max(entry.version, VERSION))
 
 
 def _unknown_fields(data: bytes | None) -> dict[str, Any]:

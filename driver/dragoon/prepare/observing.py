@@ -50,13 +50,21 @@ class Reported:
 
 
 @dataclass(frozen=True, slots=True)
+class Ignored:
+    """Something in a claim has no effect here, though its author may have expected one."""
+
+    claim: ClaimRef
+    what: str
+
+
+@dataclass(frozen=True, slots=True)
 class Counted:
     """How many claims are prepared on this node now, told after every change."""
 
     prepared: int
 
 
-Event = Finished | Waiting | Repaired | Reported | Counted
+Event = Finished | Waiting | Repaired | Reported | Ignored | Counted
 Observer = Callable[[Event], None]
 
 

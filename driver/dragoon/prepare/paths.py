@@ -11,6 +11,7 @@ _LABEL = re.compile(r"[0-9a-z](?:[0-9a-z-]{0,61}[0-9a-z])?")
 
 TEMPORARY = ".tmp"
 SET_ASIDE = ".broken"
+PRELOAD = ".preload"
 
 
 def check_uid(uid: str) -> str:
@@ -31,6 +32,15 @@ def check_device(device: str) -> str:
     return device
 
 
+def check_container(name: str) -> str:
+    """Returns the name of a container that is a DNS label, or raises InvalidInputError."""
+    if _LABEL.fullmatch(name) is None:
+        raise InvalidInputError(
+            f"container name: found {name!r}, allowed is a DNS label of 1 to 63 characters"
+        )
+    return name
+
+
 def temporary(path: Path) -> Path:
     """The name under which a file is written before it is renamed to `path`.
 
@@ -44,6 +54,14 @@ def is_temporary(path: Path) -> bool:
     return path.name.startswith(".") and path.name.endswith(TEMPORARY)
 
 
+def _unit(kind: str) -> str:
+    return f"kubepods-{kind}" if kind else "kubepods"
+
+
+def _slices(kind: str) -> str:
+    return f"{_unit(kind)}.slice" if kind else ""
+
+
 @dataclass(frozen=True, slots=True)
 class Paths:
     """The files of one plugin on one node; several instances of it share them."""
@@ -51,6 +69,7 @@ class Paths:
     driver: str
     state_folder: Path
     cdi_folder: Path
+    cgroup_root: Path = Path("/sys/fs/cgroup")
 
     @property
     def lock(self) -> Path:
@@ -64,6 +83,10 @@ class Paths:
     def marker_folder(self) -> Path:
         return self.state_folder / "markers"
 
+    @property
+    def region_folder(self) -> Path:
+        return self.state_folder / "regions"
+
     def journal(self, uid: str) -> Path:
         return self.journal_folder / f"{check_uid(uid)}.json"
 
@@ -73,10 +96,42 @@ class Paths:
     def marker(self, uid: str, device: str) -> Path:
         return self.marker_folder / f"{check_uid(uid)}_{check_device(device)}.json"
 
+    def region(self, pod_uid: str, container: str) -> Path:
+        """The folder that one container may write, in which its limits and its usage stand."""
+        return self.region_folder / f"{check_uid(pod_uid)}_{check_container(container)}"
+
+    def preload(self, pod_uid: str, container: str) -> Path:
+        """The file that one container gets as /etc/ld.so.preload; it cannot write this one."""
+        folder = self.region(pod_uid, container)
+        return folder.with_name(folder.name + PRELOAD)
+
+    def region_of(self, path: Path) -> str:
+        """The name of the region, `<pod UID>_<container>`, to which something in its folder belongs."""
+        return path.name.removeprefix(".").removesuffix(TEMPORARY).removesuffix(PRELOAD)
+
+    def pod_cgroups(self, pod_uid: str) -> tuple[Path, ...]:
+        """Where the kubelet may have put the cgroup of a pod: by driver and quality of service.
+
+        Source: kubelet's cgroup manager; the systemd driver writes dashes of the UID as "_".
+        """
+        uid = check_uid(pod_uid)
+        escaped = uid.replace("-", "_")
+        return tuple(
+            path
+            for kind in ("", "burstable", "besteffort")
+            for path in (
+                self.cgroup_root
+                / "kubepods.slice"
+                / _slices(kind)
+                / f"{_unit(kind)}-pod{escaped}.slice",
+                self.cgroup_root / "kubepods" / kind / f"pod{uid}",
+            )
+        )
+
     @property
     def folders(self) -> tuple[Path, ...]:
         """Every folder in which files of claims are."""
-        return (self.journal_folder, self.cdi_folder, self.marker_folder)
+        return (self.journal_folder, self.cdi_folder, self.marker_folder, self.region_folder)
 
     def uid_of(self, path: Path) -> str | None:
         """The claim of a file, whole, temporary or set aside; None if the file is not ours."""

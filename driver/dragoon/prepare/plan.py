@@ -1,164 +1,188 @@
-"""From a raw claim and the hardware to what is to be done: pure, and final in its refusals.
+"""From what a claim got and the hardware to what is to be done: pure, and final in its refusals.
 
 The result is a journal entry: the devices, the hardware that they are, the steps that make them
 usable and the answer all follow from it.
 """
 
 from collections import Counter
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import combinations
 
 import msgspec
 
-from dragoon.api import claims
 from dragoon.api.claims import AllocatedDevice, ClaimRef
-from dragoon.errors import (
-    ClaimError,
-    ClaimGoneError,
-    ClaimNotAllocatedError,
-    DeviceLostError,
-    HardwareError,
-    InvalidInputError,
-    UnknownDeviceError,
-)
-from dragoon.gpu import naming
-from dragoon.gpu.model import Gpu, Inventory, LostGpu
-from dragoon.prepare import cdi, cdi_check
+from dragoon.api.opaque_config import GpuConfig, TimeSlice
+from dragoon.errors import ClaimError, HardwareError
+from dragoon.gpu.model import Gpu, Inventory
+from dragoon.prepare import cdi, cdi_check, shares
+from dragoon.prepare.containers import Seating, seating
+from dragoon.prepare.enforcement.choosing import Enforcement
+from dragoon.prepare.enforcement.tier import Grant, Measures
+from dragoon.prepare.enforcement.time_slice import time_slice
+from dragoon.prepare.given import Given
+from dragoon.prepare.guard import fits, holder_of
 from dragoon.prepare.journal import Entry, HeldDevice, State
+from dragoon.prepare.locating import locate
 from dragoon.prepare.paths import check_device, check_uid
+from dragoon.prepare.pods import PodLook
 from dragoon.prepare.settings import PrepareSettings
+from dragoon.prepare.shares import Share
 from dragoon.prepare.steps import CdiFile, Marker, Step
 
 _MARKER_FOLDER = "/dev/dragoon"
 _MARKER_OPTIONS = ("ro", "nosuid", "nodev", "bind")
 
 
-def ours(raw: Mapping[str, Any], ref: ClaimRef, settings: PrepareSettings) -> claims.Allocation:
-    """What the claim got from our driver; results of other drivers are left out (case C42).
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """What one device of the claim comes to."""
 
-    Raises ClaimGoneError when the object is another claim, ClaimNotAllocatedError without an
-    allocation, InvalidInputError for a config addressed to us.
-    """
-    found = claims.claim_ref(raw)
-    if found.uid != ref.uid:
-        raise ClaimGoneError(
-            f"claim {ref}: another claim of that name is there now, its UID is {found.uid}",
-            hint="the kubelet asks again with the new claim's UID",
-        )
-    allocation = claims.allocation(raw)
-    if allocation is None:
-        raise ClaimNotAllocatedError(f"claim {ref} has no allocation")
-    mine = tuple(result for result in allocation.devices if result.driver == settings.driver)
-    if mine:
-        _check_config(ref, allocation, settings)
-    return claims.Allocation(mine, allocation.config)
+    held: HeldDevice
+    node: cdi.Device
+    steps: tuple[Step, ...] = ()
+
+
+def needs_pod(given: Given, enforcement: Enforcement) -> bool:
+    """Whether the pod of the claim must be read. Raises TierUnavailableError, UnenforceableError."""
+    return any(
+        enforcement.choose(given.ref, one.request, given.share_config(one)).needs_pod
+        for one in given.shares
+    )
 
 
 def plan(
-    ref: ClaimRef,
-    allocation: claims.Allocation,
+    given: Given,
     inventory: Inventory,
     settings: PrepareSettings,
     *,
     boot_id: str,
     common: cdi.Edits,
+    enforcement: Enforcement | None = None,
+    pod: PodLook | None = None,
 ) -> Entry:
-    """What to do for `allocation`, which holds only results of our driver.
+    """What to do for a claim.
 
-    common is what every container with a real GPU needs. Raises UnknownDeviceError,
-    DeviceLostError, HardwareError, ClaimError or InvalidInputError; a CdiError would be our bug.
+    common is what every container with a real GPU needs; enforcement are the tiers for shares, and
+    pod is read where `needs_pod` says so. Raises UnknownDeviceError, DeviceLostError,
+    HardwareError, ClaimError or InvalidInputError; a CdiError would be our bug.
     """
-    uid = check_uid(ref.uid)
-    _check_once(ref, allocation.devices)
-    held: list[HeldDevice] = []
-    steps: list[Step] = []
-    nodes: list[cdi.Device] = []
-    for result in allocation.devices:
-        gpu = _gpu(ref, result, inventory, settings)
-        name = cdi.device_name(uid, result.request, result.device, result.share_id)
-        held.append(_held(result, gpu, cdi.qualified(settings.kind, name)))
-        if inventory.simulated:
-            edits = _simulated_edits(uid, result.device, settings)
-            marker = _marker(result.device, gpu)
-            steps += [marker] if marker not in steps else []
-        else:
-            edits = _real_edits(result.device, gpu, settings)
-        variable = cdi.device_variable(result.device, gpu.uuid)
-        nodes.append(cdi.Device(name, msgspec.structs.replace(edits, env=(variable,))))
-    if nodes:
+    check_uid(given.ref.uid)
+    _check_once(given.ref, given.devices)
+    seats = seating(pod, inventory, settings) if pod else None
+    planner = _Planner(given, inventory, settings, enforcement or Enforcement(), seats)
+    parts = [planner.part(result) for result in given.devices]
+    steps = list(dict.fromkeys(step for part in parts for step in part.steps))
+    if parts:
+        nodes = [part.node for part in parts]
         spec = cdi.claim_spec(settings.kind, nodes, cdi.Edits() if inventory.simulated else common)
         cdi_check.check(spec)
         steps.append(CdiFile(spec))
-    return Entry(
-        namespace=ref.namespace,
-        name=ref.name,
-        uid=uid,
+    entry = Entry(
+        namespace=given.ref.namespace,
+        name=given.ref.name,
+        uid=given.ref.uid,
         boot_id=boot_id,
         state=State.PREPARING,
-        devices=tuple(held),
+        devices=tuple(part.held for part in parts),
         steps=tuple(steps),
+        pod_uid=seats.pod.uid if seats else "",
     )
+    _check_together(entry)
+    return entry
 
 
-def _check_config(ref: ClaimRef, allocation: claims.Allocation, settings: PrepareSettings) -> None:
-    for index, entry in enumerate(allocation.config):
-        opaque = entry.get("opaque") or {}
-        if opaque.get("driver") == settings.driver:
-            kind = (opaque.get("parameters") or {}).get("kind", "")
-            raise InvalidInputError(
-                f"claim {ref}: allocation.devices.config[{index}].opaque.parameters: found kind "
-                f"{kind!r}, allowed is none: whole GPUs take no configuration",
-                hint=f"remove the config block for {settings.driver} from the claim or its class",
-            )
+@dataclass(frozen=True, slots=True)
+class _Planner:
+    given: Given
+    inventory: Inventory
+    settings: PrepareSettings
+    enforcement: Enforcement
+    seats: Seating | None
+
+    def part(self, result: AllocatedDevice) -> _Part:
+        gpu = locate(self.given.ref, result, self.inventory, self.settings)
+        uid = self.given.ref.uid
+        name = cdi.device_name(uid, result.request, result.device, result.share_id)
+        share, measures = None, Measures(tuple(self._card_steps(result, gpu)))
+        if result in self.given.shares:
+            share, measures = self._share(result, gpu)
+        marker: tuple[Step, ...] = ()
+        if self.inventory.simulated:
+            edits = _simulated_edits(uid, result.device, self.settings)
+            marker = (_marker(result.device, gpu),)
+        else:
+            edits = _real_edits(result.device, gpu, self.settings)
+        variable = cdi.device_variable(result.device, gpu.uuid)
+        node = cdi.Device(
+            name,
+            msgspec.structs.replace(
+                edits,
+                env=(variable, *measures.edits.env),
+                mounts=(*edits.mounts, *measures.edits.mounts),
+                hooks=measures.edits.hooks,
+            ),
+        )
+        held = _held(result, gpu, share, cdi.qualified(self.settings.kind, name))
+        return _Part(held, node, (*marker, *measures.steps))
+
+    def _share(self, result: AllocatedDevice, gpu: Gpu) -> tuple[Share, Measures]:
+        ref = self.given.ref
+        amount = shares.amount(ref, result, gpu, self.settings.driver)
+        config = self.given.share_config(result)
+        tier = self.enforcement.choose(ref, result.request, config)
+        container = self.seats.container(self.given, result) if self.seats else None
+        grant = Grant(
+            ref, result.request, gpu, amount, self.seats.pod if self.seats else None, container
+        )
+        share = Share(
+            memory=amount.memory,
+            cores=amount.cores,
+            card_memory=gpu.memory_bytes or 0,
+            tier=tier.name,
+            container=container.name if container else "",
+        )
+        return share, tier.plan(grant)
+
+    def _card_steps(self, result: AllocatedDevice, gpu: Gpu) -> Iterator[Step]:
+        """What is set on a whole card for as long as the claim has it."""
+        config = self.given.config(result)
+        if isinstance(config, GpuConfig) and not result.admin_access:
+            interval = config.time_slice or TimeSlice.DEFAULT
+            if interval is not TimeSlice.DEFAULT:
+                yield time_slice(gpu, interval)
 
 
 def _check_once(ref: ClaimRef, results: tuple[AllocatedDevice, ...]) -> None:
-    """Two requests of one claim would each believe that the GPU is theirs alone."""
-    exclusive = Counter(result.device for result in results if not result.admin_access)
     named = Counter((result.request, result.device, result.share_id) for result in results)
-    twice = [device for device, times in exclusive.items() if times > 1]
-    twice += [device for (_, device, _), times in named.items() if times > 1]
-    if twice:
+    _refuse_twice(ref, [device for (_, device, _), times in named.items() if times > 1])
+
+
+def _check_together(entry: Entry) -> None:
+    """Two requests of one claim would each believe that the GPU, or its rest, is theirs."""
+    held = [one for one in entry.devices if not one.admin_access]
+    marks = holder_of(entry).footprints
+    pairs = list(combinations(range(len(held)), 2))
+    close = [(a, b) for a, b in pairs if marks[a].same_card(marks[b])]
+    _refuse_twice(entry.claim, [held[a].device for a, b in close if marks[a].excludes(marks[b])])
+    for number, mark in enumerate(marks):
+        if not fits([mark, *(one for one in marks[number + 1 :] if one.same_card(mark))]):
+            raise ClaimError(
+                f"claim {entry.claim}: its shares of {held[number].device} are more than the GPU "
+                "has together",
+                hint="delete the pod and its claim; whoever allocated it made a mistake",
+            )
+
+
+def _refuse_twice(ref: ClaimRef, devices: Sequence[str]) -> None:
+    if devices:
         raise ClaimError(
-            f"claim {ref}: the allocation gives {twice[0]} twice to one claim",
+            f"claim {ref}: the allocation gives {devices[0]} twice to one claim",
             hint="delete the pod and its claim; whoever allocated it made a mistake",
         )
 
 
-def _gpu(
-    ref: ClaimRef, result: AllocatedDevice, inventory: Inventory, settings: PrepareSettings
-) -> Gpu:
-    if result.pool != settings.pool:
-        raise UnknownDeviceError(
-            f"claim {ref}: request {result.request} got {result.device} of pool {result.pool!r}; "
-            f"this node's pool is {settings.pool!r}",
-            hint="the pod runs on another node than its devices: check its nodeName",
-        )
-    every: tuple[Gpu | LostGpu, ...] = (*inventory.gpus, *inventory.lost)
-    cards = [card for card in every if _name(card) == result.device]
-    if len(cards) > 1:
-        raise HardwareError(
-            f"claim {ref}: {len(cards)} GPUs answer at the address of {result.device}",
-            hint="the driver's view of the bus is broken: reboot the node",
-        )
-    match cards:
-        case [Gpu() as gpu]:
-            return gpu
-        case [LostGpu() as lost]:
-            raise DeviceLostError(f"claim {ref}: {result.device} is lost: {lost.reason}")
-    names = ", ".join(filter(None, (_name(gpu) for gpu in inventory.gpus))) or "none"
-    raise UnknownDeviceError(
-        f"claim {ref}: request {result.request} got {result.device!r}, which this node does not "
-        f"have; it has {names}",
-        hint="delete the pod and its claim: a new claim is allocated from what is here now",
-    )
-
-
-def _name(card: Gpu | LostGpu) -> str | None:
-    return None if card.address is None else naming.whole_name(card.address)
-
-
-def _held(result: AllocatedDevice, gpu: Gpu, cdi_id: str) -> HeldDevice:
+def _held(result: AllocatedDevice, gpu: Gpu, share: Share | None, cdi_id: str) -> HeldDevice:
     return HeldDevice(
         request=result.request,
         pool=result.pool,
@@ -168,6 +192,7 @@ def _held(result: AllocatedDevice, gpu: Gpu, cdi_id: str) -> HeldDevice:
         cdi_id=cdi_id,
         share_id=result.share_id,
         admin_access=result.admin_access,
+        share=share,
     )
 
 

@@ -1,16 +1,14 @@
-"""The effects of a prepared claim, each idempotent and with an undo.
-
-A step is data: it stands in the journal before it is applied, and what stands there is enough to
-apply it again, to see whether it holds, and to undo it. For whole GPUs every step is one file.
-"""
+"""Every kind of step. Claims of whole GPUs need files; the steps of shares stand beside their tiers."""
 
 from pathlib import Path
 
-import msgspec
-
+from dragoon.errors import HardwareError
 from dragoon.prepare import cdi
-from dragoon.prepare.effects import Effects
+from dragoon.prepare.enforcement.cgroup import MemoryCap
+from dragoon.prepare.enforcement.hami import Library, Region
+from dragoon.prepare.enforcement.time_slice import SetTimeSlice
 from dragoon.prepare.paths import Paths
+from dragoon.prepare.step import BaseStep, Place
 from dragoon.prepare.storing import replace_file
 
 # Container runtimes read both as root; a marker is read inside containers by whatever user.
@@ -18,14 +16,43 @@ _MODE = 0o644
 _FOLDER_MODE = 0o755
 
 
-class Marker(msgspec.Struct, frozen=True, tag="marker", tag_field="step"):
+class _File(BaseStep, frozen=True):
+    """A file of the claim's own."""
+
+    def path(self, paths: Paths, uid: str) -> Path:
+        raise NotImplementedError
+
+    def data(self) -> bytes:
+        raise NotImplementedError
+
+    def about(self, place: Place) -> str:
+        return str(self._at(place))
+
+    def holds(self, place: Place) -> bool:
+        return place.effects.read(self._at(place)) == self.data()
+
+    def apply(self, place: Place) -> None:
+        """Not durable: the journal is, and knows the step.
+
+        The folder may have gone with all that was in it: the runtime's one often lives in memory.
+        """
+        path = self._at(place)
+        if not place.effects.exists(path.parent):
+            place.effects.make_folder(path.parent, _FOLDER_MODE)
+        replace_file(place.effects, path, self.data(), _MODE)
+
+    def undo(self, place: Place) -> None:
+        place.effects.remove(self._at(place))
+
+    def _at(self, place: Place) -> Path:
+        return self.path(place.paths, place.uid)
+
+
+class Marker(_File, frozen=True, tag="marker"):
     """The file that stands for a simulated GPU inside the container."""
 
     device: str
     content: str
-
-    def needs(self) -> tuple[Path, ...]:
-        return ()
 
     def path(self, paths: Paths, uid: str) -> Path:
         return paths.marker(uid, self.device)
@@ -34,18 +61,22 @@ class Marker(msgspec.Struct, frozen=True, tag="marker", tag_field="step"):
         return self.content.encode()
 
 
-class CdiFile(msgspec.Struct, frozen=True, tag="cdi", tag_field="step"):
+class CdiFile(_File, frozen=True, tag="cdi"):
     """The CDI spec of the claim."""
 
     spec: cdi.Spec
 
-    def needs(self) -> tuple[Path, ...]:
+    def check(self, place: Place) -> None:
         """The device files of the GPUs: without one the runtime fails to start the container."""
-        return tuple(
-            Path(node.host_path or node.path)
-            for device in self.spec.devices
-            for node in device.container_edits.device_nodes
-        )
+        for device in self.spec.devices:
+            for node in device.container_edits.device_nodes:
+                path = Path(node.host_path or node.path)
+                if not place.effects.exists(path):
+                    raise HardwareError(
+                        f"device file {path} does not exist",
+                        hint="make it with nvidia-modprobe, or start nvidia-persistenced",
+                        retryable=True,
+                    )
 
     def path(self, paths: Paths, uid: str) -> Path:
         return paths.spec(uid)
@@ -54,25 +85,4 @@ class CdiFile(msgspec.Struct, frozen=True, tag="cdi", tag_field="step"):
         return cdi.encode(self.spec)
 
 
-Step = Marker | CdiFile
-
-
-def holds(effects: Effects, paths: Paths, uid: str, step: Step) -> bool:
-    """Whether the effect of a step is there exactly as it should be."""
-    return effects.read(step.path(paths, uid)) == step.data()
-
-
-def apply(effects: Effects, paths: Paths, uid: str, step: Step) -> None:
-    """Makes the effect of a step be there. Not durable: the journal is, and knows the step.
-
-    The folder may have gone with all that was in it: the runtime's one often lives in memory.
-    """
-    path = step.path(paths, uid)
-    if not effects.exists(path.parent):
-        effects.make_folder(path.parent, _FOLDER_MODE)
-    replace_file(effects, path, step.data(), _MODE)
-
-
-def undo(effects: Effects, paths: Paths, uid: str, step: Step) -> None:
-    """Takes the effect of a step away; one that is not there is a success."""
-    effects.remove(step.path(paths, uid))
+Step = Marker | CdiFile | Library | Region | MemoryCap | SetTimeSlice

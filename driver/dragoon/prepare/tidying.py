@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from dragoon.errors import DragoonError
-from dragoon.prepare.executing import Executor, claim_key
+from dragoon.prepare.executing import Executor, claim_key, effect_keys
 from dragoon.prepare.journal import Entry, State
 from dragoon.prepare.observing import Complaints, Counted, Observer
 from dragoon.prepare.paths import is_temporary
@@ -62,11 +62,16 @@ class Tidier:
                     self._tidy(uid, files)
                 except DragoonError as error:
                     found[uid] = str(error)
+            self._executor.sweep_regions()
             self._observer(Counted(self._executor.prepared()))
             self._seen = None if found else stamps
         except DragoonError as error:
             found[""] = str(error)
         self._complaints.are(found)
+
+    def forget(self) -> None:
+        """Lets the next look be a whole one: not everything that can be lost is a file."""
+        self._seen = None
 
     def _tidy(self, uid: str, files: Sequence[Path]) -> None:
         executor = self._executor
@@ -77,10 +82,11 @@ class Tidier:
                 set_aside=executor.journal.is_set_aside(uid),
                 boot_id=executor.effects.boot_id(),
             )
-            if decision is Tidy.RESTORE and entry is not None:
-                executor.restore(entry)
-            elif decision is Tidy.CLEAR:
-                executor.clear(uid, entry)
+            with executor.locked(effect_keys(entry)):
+                if decision is Tidy.RESTORE and entry is not None:
+                    executor.restore(entry)
+                elif decision is Tidy.CLEAR:
+                    executor.clear(uid, entry)
             # Nobody writes them now: that takes the lock.
             for path in filter(is_temporary, files):
                 executor.effects.remove(path)

@@ -86,7 +86,7 @@ def test_a_file_is_for_root_only_and_says_its_version(
 ) -> None:
     journal.begin(ENTRY)
     assert effects.disk.mode(FILE) == 0o600
-    assert body_of(effects.read(FILE))["version"] == 1
+    assert body_of(effects.read(FILE))["version"] == 2
 
 
 def test_removing_forgets_what_was_set_aside_too(effects: MemoryEffects, journal: Journal) -> None:
@@ -142,7 +142,7 @@ def test_c32_a_later_version_with_unknown_fields_is_read_and_keeps_them(
     effects: MemoryEffects, journal: Journal
 ) -> None:
     journal.begin(ENTRY)
-    newer = body_of(effects.read(FILE)) | {"version": 2, "mood": {"good": True}}
+    newer = body_of(effects.read(FILE)) | {"version": 3, "mood": {"good": True}}
     effects.write(FILE, stored(newer), 0o600)
 
     found = journal.read(UID)
@@ -152,7 +152,7 @@ def test_c32_a_later_version_with_unknown_fields_is_read_and_keeps_them(
     journal.complete(found)
     rewritten = body_of(effects.read(FILE))
     assert rewritten["mood"] == {"good": True}
-    assert rewritten["version"] == 2
+    assert rewritten["version"] == 3
     assert rewritten["state"] == "prepared"
 
 
@@ -170,7 +170,7 @@ def test_c32_an_entry_with_steps_of_a_later_version_is_left_to_that_version(
     effects: MemoryEffects, journal: Journal
 ) -> None:
     journal.begin(ENTRY)
-    newer = body_of(effects.read(FILE)) | {"version": 2, "steps": [{"step": "mig", "x": 1}]}
+    newer = body_of(effects.read(FILE)) | {"version": 3, "steps": [{"step": "mig", "x": 1}]}
     effects.write(FILE, stored(newer), 0o600)
 
     foreign = journal.read(UID)

@@ -175,7 +175,7 @@ async def test_c32_a_claim_of_a_later_version_is_guarded_but_not_touched(scene: 
     claim = await scene.claim("one")
     await engine.prepare(claim)
     path = PATHS.journal(claim.uid)
-    body = json.loads(scene.disk.files()[path])["entry"] | {"version": 2}
+    body = json.loads(scene.disk.files()[path])["entry"] | {"version": 3}
     data = json.dumps(body | {"steps": [*body["steps"], {"step": "mig"}]})
     checksum = f"sha256:{hashlib.sha256(data.encode()).hexdigest()}"
     newer = f'{{"checksum": "{checksum}", "entry": {data}}}'.encode()
@@ -184,7 +184,7 @@ async def test_c32_a_claim_of_a_later_version_is_guarded_but_not_touched(scene: 
 
     older = await scene.started(wait_s=0.0)
 
-    assert "by version 2 of the journal" in scene.told(Reported)[0].problem
+    assert "by version 3 of the journal" in scene.told(Reported)[0].problem
     with pytest.raises(DeviceBusyError, match="team-a/one"):
         await older.prepare(await scene.claim("thief"))
     for call in (older.prepare, older.unprepare):

@@ -1,0 +1,121 @@
+"""What prepare does to GPUs: caps on memory and time slices, behind one port.
+
+`effects.Effects` passes these on, so that they are fault points like all others. Changes of one
+card never run at the same time: callers hold its lock.
+"""
+
+import shutil
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final, Protocol
+
+from dragoon.api.opaque_config import TimeSlice
+from dragoon.errors import HardwareError, StateError
+from dragoon.gpu.limits import MemoryLimit
+from dragoon.gpu.model import PciAddress
+from dragoon.gpu.port import MemoryLimits
+from dragoon.prepare.toolkit import run_program
+
+_SMI_VALUES: Final = {
+    TimeSlice.DEFAULT: "0",
+    TimeSlice.SHORT: "1",
+    TimeSlice.MEDIUM: "2",
+    TimeSlice.LONG: "3",
+}
+_TIMEOUT_S: Final = 10.0
+
+
+class Cards(Protocol):
+    """The GPUs as far as prepare changes them. All of it blocks and raises HardwareError.
+
+    See `effects.Effects` for what each does.
+    """
+
+    def memory_cap(self, address: PciAddress, cgroup: Path) -> int | None: ...
+
+    def set_memory_cap(self, address: PciAddress, cgroup: Path, hard: int | None) -> None: ...
+
+    def set_time_slice(self, uuid: str, interval: TimeSlice) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class DriverCards:
+    """The real ones: caps through NVML, time slices through nvidia-smi, since NVML sets none.
+
+    limits: None where this driver is too old for caps. smi: the program, None to look on PATH.
+    run: how a program is started.
+    """
+
+    limits: MemoryLimits | None = None
+    smi: Path | None = None
+    run: Callable[[Sequence[str], float], bytes] = run_program
+
+    def memory_cap(self, address: PciAddress, cgroup: Path) -> int | None:
+        """The hard limit in bytes; None without one."""
+        return self._caps().get(address, cgroup).hard
+
+    def set_memory_cap(self, address: PciAddress, cgroup: Path, hard: int | None) -> None:
+        """Sets the hard limit and no soft one; the port reads it back."""
+        self._caps().set(address, cgroup, MemoryLimit(hard))
+
+    def set_time_slice(self, uuid: str, interval: TimeSlice) -> None:
+        """Runs `nvidia-smi compute-policy`. Not yet run on hardware."""
+        smi = self.smi or shutil.which("nvidia-smi")
+        if smi is None:
+            raise HardwareError(
+                f"{uuid}: the time slice cannot be set: there is no nvidia-smi on PATH",
+                hint="mount the driver's nvidia-smi into the plugin's container",
+            )
+        value = _SMI_VALUES[interval]
+        self.run((str(smi), "compute-policy", "-i", uuid, f"--set-timeslice={value}"), _TIMEOUT_S)
+
+    def _caps(self) -> MemoryLimits:
+        if self.limits is None:
+            raise HardwareError(
+                "the memory of a cgroup cannot be capped here",
+                hint="the tier cgroup needs a driver of branch r615 or newer",
+            )
+        return self.limits
+
+
+UNCHANGEABLE_CARDS: Final = DriverCards()
+"""Cards without caps."""
+
+
+@dataclass(eq=False)
+class MemoryCards:
+    """A fake that remembers what was set; `cgroups` are those that exist."""
+
+    cgroups: set[Path] = field(default_factory=set)
+    caps: dict[tuple[PciAddress, Path], int] = field(default_factory=dict)
+    time_slices: dict[str, TimeSlice] = field(default_factory=dict)
+
+    def memory_cap(self, address: PciAddress, cgroup: Path) -> int | None:
+        """See `Cards`."""
+        self._check(cgroup)
+        return self.caps.get((address, cgroup))
+
+    def set_memory_cap(self, address: PciAddress, cgroup: Path, hard: int | None) -> None:
+        """See `Cards`."""
+        self._check(cgroup)
+        if hard is None:
+            self.caps.pop((address, cgroup), None)
+        else:
+            self.caps[address, cgroup] = hard
+
+    def set_time_slice(self, uuid: str, interval: TimeSlice) -> None:
+        """See `Cards`."""
+        if interval is TimeSlice.DEFAULT:
+            self.time_slices.pop(uuid, None)
+        else:
+            self.time_slices[uuid] = interval
+
+    def end_of(self, cgroup: Path) -> None:
+        """The cgroup is deleted, and its caps with it."""
+        self.cgroups.discard(cgroup)
+        self.caps = {key: hard for key, hard in self.caps.items() if key[1] != cgroup}
+
+    def _check(self, cgroup: Path) -> None:
+        if cgroup not in self.cgroups:
+            raise StateError(f"cgroup {cgroup} is not there")

@@ -1,0 +1,51 @@
+"""Finding the card that an allocated device is on. Pure."""
+
+from dragoon.api.claims import AllocatedDevice, ClaimRef
+from dragoon.api.opaque_config import Form
+from dragoon.errors import DeviceLostError, HardwareError, UnknownDeviceError
+from dragoon.gpu import naming
+from dragoon.gpu.model import Gpu, Inventory, LostGpu
+from dragoon.prepare.given import form_of, shared_name
+from dragoon.prepare.settings import PrepareSettings
+
+_NAMES = {Form.WHOLE: naming.whole_name, Form.SHARED: shared_name}
+
+
+def locate(
+    ref: ClaimRef, result: AllocatedDevice, inventory: Inventory, settings: PrepareSettings
+) -> Gpu:
+    """The card of a device, whole or shared.
+
+    Raises UnknownDeviceError, DeviceLostError, or HardwareError where two cards answer at its
+    address.
+    """
+    if result.pool != settings.pool:
+        raise UnknownDeviceError(
+            f"claim {ref}: request {result.request} got {result.device} of pool {result.pool!r}; "
+            f"this node's pool is {settings.pool!r}",
+            hint="the pod runs on another node than its devices: check its nodeName",
+        )
+    form = form_of(result.device)
+    every: tuple[Gpu | LostGpu, ...] = (*inventory.gpus, *inventory.lost)
+    cards = [card for card in every if _name(card, form) == result.device]
+    if len(cards) > 1:
+        raise HardwareError(
+            f"claim {ref}: {len(cards)} GPUs answer at the address of {result.device}",
+            hint="the driver's view of the bus is broken: reboot the node",
+        )
+    match cards:
+        case [Gpu() as gpu]:
+            return gpu
+        case [LostGpu() as lost]:
+            raise DeviceLostError(f"claim {ref}: {result.device} is lost: {lost.reason}")
+    names = ", ".join(filter(None, (_name(gpu, Form.WHOLE) for gpu in inventory.gpus))) or "none"
+    raise UnknownDeviceError(
+        f"claim {ref}: request {result.request} got {result.device!r}, which this node does not "
+        f"have; it has {names}",
+        hint="delete the pod and its claim: a new claim is allocated from what is here now",
+    )
+
+
+def _name(card: Gpu | LostGpu, form: Form) -> str | None:
+    name = _NAMES.get(form)
+    return None if card.address is None or name is None else name(card.address)
