@@ -77,6 +77,9 @@ class KubeClient:
         """The URL of the API server, for messages."""
         return str(self._client.configuration.host)
 
+    async def version(self) -> str:
+        return str((await self._call(_Request("GET", "/version"))).get("gitVersion", ""))
+
     async def get(self, resource: Resource, name: str, *, namespace: str | None = None) -> Object:
         return await self._call(_Request("GET", paths.item(resource, name, namespace)))
 

@@ -34,6 +34,7 @@ class MemoryApi:
     """The API server. Every object is copied on its way in and out.
 
     validators: extra checks of a whole object per resource; each finding makes the write invalid.
+    git_version: what it calls itself.
     history: how many changes a watch may lag behind before it gets 410.
     bookmark_interval: seconds between the bookmarks of a silent watch.
     """
@@ -42,11 +43,13 @@ class MemoryApi:
         self,
         *,
         validators: Mapping[Resource, Validator] | None = None,
+        git_version: str = "v1.37.0-dragoon-memory",
         history: int = 10_000,
         bookmark_interval: float = 60.0,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
         self._validators = validators or {}
+        self.git_version = git_version
         self._store = Store(history)
         self._applied: dict[tuple[str, str, str | None], Any] = {}
         self._bookmark_interval = bookmark_interval
@@ -65,6 +68,9 @@ class MemoryApi:
     def bookmark(self) -> None:
         """Sends a bookmark on every open watch."""
         self._store.bookmark()
+
+    async def version(self) -> str:
+        return self.git_version
 
     async def get(self, resource: Resource, name: str, *, namespace: str | None = None) -> Object:
         paths.require_namespace(resource, namespace)

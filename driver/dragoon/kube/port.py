@@ -69,6 +69,10 @@ class Listing:
 class Api(Protocol):
     """A Kubernetes API server. Namespaces come from the object or are given by name."""
 
+    async def version(self) -> str:
+        """What the server calls itself, `v1.37.2` (gitVersion of /version)."""
+        ...
+
     async def get(self, resource: Resource, name: str, *, namespace: str | None = None) -> Object:
         """Reads one object."""
         ...

@@ -38,7 +38,6 @@ _HOST: Final = "127.0.0.1"
 _BODY_LIMIT = 3 * 2**20
 _SNAPSHOTS = 16
 _WATCH_S = 1800
-_VERSION: Final = {"major": "1", "minor": "37", "gitVersion": "v1.37.0-dragoon-memory"}
 _PATCHES: Final = {kind.value: kind for kind in PatchKind}
 
 
@@ -69,7 +68,7 @@ class EmbeddedApi:
         self._stopping = asyncio.Event()
         app = web.Application(client_max_size=_BODY_LIMIT, middlewares=[self._guard])
         app.router.add_get("/readyz", _ready)
-        app.router.add_get("/version", _version)
+        app.router.add_get("/version", self._version)
         for root in ("/api/{version}", "/apis/{group}/{version}"):
             # The longer first: `/namespaces/x/pods` also looks like a subresource of x.
             for scope in ("/namespaces/{namespace}", ""):
@@ -83,6 +82,11 @@ class EmbeddedApi:
         await site.start()
         self._runner = runner
         self._port = runner.addresses[0][1]
+
+    async def _version(self, _request: web.Request) -> web.Response:
+        version = await self.memory.version()
+        major, minor = version.removeprefix("v").split(".")[:2]
+        return _answer({"major": major, "minor": minor, "gitVersion": version})
 
     async def stop(self) -> None:
         """Closes the port and every connection. The objects stay in `memory`. Idempotent."""
@@ -320,7 +324,3 @@ def _number(request: web.Request, name: str, default: float) -> float:
 
 async def _ready(_request: web.Request) -> web.Response:
     return web.Response(text="ok")
-
-
-async def _version(_request: web.Request) -> web.Response:
-    return _answer(dict(_VERSION))

@@ -15,7 +15,7 @@ from itertools import combinations
 from typing import Final
 
 from dragoon.errors import InvalidInputError
-from dragoon.gpu.mig import MigInstance, slug
+from dragoon.gpu.mig import MigInstance
 from dragoon.gpu.mig_names import ProfileName
 from dragoon.gpu.model import MigProfile, Placement
 from dragoon.publish.device import CounterSet
@@ -138,7 +138,7 @@ def _limits(
             continue
         left = profile.instances - sum(one.profile.name == profile.name for one in foreign)
         if _most(place for other, place in places if other is profile) > left:
-            yield f"instances-{slug(profile)}", left, {profile.name: 1}
+            yield f"instances-{profile.number}", left, {profile.name: 1}
 
 
 def _most(places: Iterable[Placement]) -> int:

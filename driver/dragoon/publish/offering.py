@@ -1,37 +1,43 @@
-"""What this node offers: its cards, their link groups, and who else gives them away, together.
+"""What this node offers: its cards, their forms and link groups, and who else gives them away.
 
-Looks at the Node and at all slices of the node before the first offer and then every minute. The
-first look also tells what an earlier process published: names of NVLink domains, and what cards
-said of themselves that may be lost now.
+Looks at the Node, all slices of the node, the journal and the cards before the first offer and
+then every minute. The first look also tells what an earlier process published: names of NVLink
+domains, what cards said of themselves that may be lost now, and forms that are not offered any
+more but may be held.
 """
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import replace
+from functools import partial
 
 import structlog
 
+from dragoon.api.enforcement import NodeEnforcement
+from dragoon.api.forms import Form
 from dragoon.errors import DragoonError
 from dragoon.gpu.model import Inventory, PciAddress
 from dragoon.gpu.topology import nvlink_domains
 from dragoon.kube import events
 from dragoon.kube.backoff import Backoff
-from dragoon.kube.port import NODES, SLICES, Api, Object
-from dragoon.publish import domains, owners
-from dragoon.publish.devices import Devices, build
-from dragoon.publish.offer import Offer
+from dragoon.kube.port import Api, Object
+from dragoon.publish import attributes, domains, owners
+from dragoon.publish.choosing import Wishes
+from dragoon.publish.device import Device
+from dragoon.publish.devices import Devices, build, of_card
+from dragoon.publish.looking import Hardware, Look, Looker, Sources
+from dragoon.publish.offer import Offer, careful
 from dragoon.publish.owners import Owner
 from dragoon.publish.publisher import Publisher
+from dragoon.publish.slices import Pool
+from dragoon.publish.wishing import Wanted, wanted
+from dragoon.publish.withdrawing import leaving
 
 log = structlog.get_logger(__name__)
 
-
-@dataclass(frozen=True, slots=True)
-class _Look:
-    """The Node, and the slices of all drivers on it."""
-
-    node: Object
-    slices: tuple[Object, ...]
+SETTLE_SECONDS = 300.0
+"""How long a device that is withdrawn keeps its taint at least: far longer than a pod takes from
+the allocation of its claim to its binding."""
 
 
 class Offering:
@@ -45,39 +51,69 @@ class Offering:
         driver: str,
         node: str,
         recorder: events.EventRecorder,
+        wishes: Wishes | None = None,
+        sources: Sources | None = None,
         interval: float = 60.0,
+        settle: float = SETTLE_SECONDS,
     ) -> None:
-        """interval: seconds between two looks for other owners."""
-        self._api = api
+        """wishes: the settings; the node's label wins over them.
+
+        interval: seconds between two looks. settle: see SETTLE_SECONDS.
+        """
         self._publisher = publisher
         self._driver = driver
         self._node = node
         self._recorder = recorder
+        self._settings = wishes or Wishes()
+        self._looker = Looker(api, Pool(driver, node), sources or Sources())
         self._interval = interval
+        self._settle = settle
         self._inventory: Inventory | None = None
         self._news = asyncio.Event()
         self._retry = Backoff(first=0.5, limit=15.0)
-        self._look: _Look | None = None
+        self._look: Look | None = None
+        self._wanted = Wanted(self._settings)
         self._domains: dict[PciAddress, str] = {}
         self._last_seen: dict[str, Object] = {}
-        self._offered = Devices()
+        self._leaving: dict[str, float] = {}
+        self._problems: tuple[str, ...] = ()
         self._owners: tuple[Owner, ...] = ()
 
     @property
     def problems(self) -> tuple[str, ...]:
         """What people should know about the cards offered now."""
-        return self._offered.problems
+        return self._problems
 
     @property
     def owners(self) -> tuple[Owner, ...]:
         """Who else offers cards of this node; empty where the node's label accepts it."""
         return self._owners
 
+    @property
+    def wanted(self) -> Wanted:
+        """The forms that count on this node, and what decided them."""
+        return self._wanted
+
+    @property
+    def leaving(self) -> tuple[str, ...]:
+        """Devices that are not offered any more and still published, with a taint."""
+        return tuple(sorted(self._leaving))
+
     def show(self, inventory: Inventory) -> None:
         """What was found on this node; the last one counts."""
         if inventory != self._inventory:
             self._inventory = inventory
             self._news.set()
+
+    def enforce(self, found: NodeEnforcement) -> None:
+        """What this node can hold shares by; the last answer counts. Before the first: nothing."""
+        if found != self._settings.enforcement:
+            self._settings = replace(self._settings, enforcement=found)
+            self._news.set()
+
+    def look_again(self) -> None:
+        """Something outside has changed that no inventory shows, such as a MIG instance."""
+        self._news.set()
 
     async def run(self) -> None:
         """Offers until cancelled. Nothing is offered before other owners could be looked for."""
@@ -86,7 +122,7 @@ class Offering:
             self._news.clear()
             wait = await self._look_around()
             if self._look is not None and self._inventory is not None:
-                self._offer(self._look, self._inventory)
+                await self._offer(self._look, self._inventory)
             try:
                 async with asyncio.timeout(wait):
                     await self._news.wait()
@@ -94,18 +130,17 @@ class Offering:
                 continue
 
     async def _look_around(self) -> float:
-        """Reads the Node and its slices; answers how long to wait before the next look."""
+        """Asks the API server; answers how long to wait before the next look."""
         try:
-            node = await self._api.get(NODES, self._node)
-            listing = await self._api.list(SLICES, fields={"spec.nodeName": self._node})
+            look = await self._looker.at_cluster()
         except DragoonError as error:
             wait = self._retry.next()
             log.warning("other owners of GPUs not looked for", error=str(error), next_try_s=wait)
             return wait
         self._retry.reset()
         if self._look is None:
-            self._remember(listing.items)
-        self._look = _Look(node, listing.items)
+            self._remember(look.slices)
+        self._look = look
         return self._interval
 
     def _remember(self, slices: Sequence[Object]) -> None:
@@ -119,25 +154,81 @@ class Offering:
         self._domains = domains.published(devices)
         self._last_seen = {device["name"]: device for device in devices}
 
-    def _offer(self, look: _Look, inventory: Inventory) -> None:
+    async def _offer(self, look: Look, inventory: Inventory) -> None:
+        self._wanted = wanted(look.node, self._settings, look.floor)
         found = owners.find(look.node, look.slices, inventory, driver=self._driver)
         self._tell_owners(look.node, () if owners.coexists(look.node) else found)
+        hardware = await self._looker.at_hardware(inventory, mig=self._is_divided())
         values = domains.assign(
             nvlink_domains(inventory.gpus), node=self._node, previous=self._domains
         )
-        built = build(
+        draft = partial(
+            build,
             inventory,
+            divisions=hardware.divisions,
             domains=values,
             taints=owners.taints(self._owners),
             last_seen=self._last_seen,
         )
+        built = draft(wishes=self._wanted.wishes)
+        self._leaving = await self._stay(inventory, built, hardware)
+        if self._leaving:
+            built = draft(wishes=self._wanted.wishes, kept=self._leaving)
+        offer = Offer(built.devices, built.counter_sets)
+        if offer.has_forms or not look.floor.forms:
+            plain = self._without_forms(draft(wishes=Wishes()), built, hardware)
+            offer = replace(offer, plain=plain) if look.floor.forms else Offer(plain)
         # Of cards that are away for a while the memory stays.
         self._domains |= values
-        self._last_seen |= {device.name: device.raw() for device in built.devices}
-        for problem in set(built.problems) - set(self._offered.problems):
-            log.warning("GPU problem", problem=problem)
-        self._offered = built
-        self._publisher.offer(Offer(built.devices, built.counter_sets))
+        self._take_over(inventory, built)
+        unread = (f"GPU {card}: MIG: {why}" for card, why in hardware.unread.items())
+        self._tell_problems((*self._wanted.problems, *built.problems, *unread))
+        if look.floor.publishes:
+            self._publisher.offer(offer)
+
+    def _is_divided(self) -> bool:
+        """Whether MIG matters: it is wanted, or was published."""
+        return Form.MIG in self._wanted.wishes.forms or any(
+            attributes.PROFILE in (raw.get("attributes") or {}) for raw in self._last_seen.values()
+        )
+
+    async def _stay(
+        self, inventory: Inventory, built: Devices, hardware: Hardware
+    ) -> dict[str, float]:
+        """The devices of working cards that are published, not offered any more, and must stay."""
+        offered = {device.name for device in built.devices}
+        published = {n for gpu in inventory.gpus for n in of_card(self._last_seen, gpu.address)}
+        if published <= offered:
+            return {}
+        return leaving(
+            published,
+            offered,
+            await self._looker.holders(hardware.prepared),
+            # Time counts only while the taint stands.
+            self._leaving if self._publisher.state.current else {},
+            now=asyncio.get_running_loop().time(),
+            settle=self._settle,
+        )
+
+    @staticmethod
+    def _without_forms(whole: Devices, built: Devices, hardware: Hardware) -> tuple[Device, ...]:
+        """What is offered where Kubernetes cannot keep forms apart."""
+        prepared = hardware.prepared
+        held = prepared.devices if prepared else {device.name for device in built.devices}
+        return careful(whole.devices, built.devices, held)
+
+    def _take_over(self, inventory: Inventory, built: Devices) -> None:
+        """What was last said of each card; cards that are here now say it anew."""
+        cards = {gpu.address for gpu in inventory.gpus} | {c.address for c in inventory.lost}
+        here = {name for card in cards if card for name in of_card(self._last_seen, card)}
+        away = {name: raw for name, raw in self._last_seen.items() if name not in here}
+        self._last_seen = away | {device.name: device.raw() for device in built.devices}
+
+    def _tell_problems(self, problems: tuple[str, ...]) -> None:
+        for problem in dict.fromkeys(problems):
+            if problem not in self._problems:
+                log.warning("GPU problem", problem=problem)
+        self._problems = tuple(dict.fromkeys(problems))
 
     def _tell_owners(self, node: Object, found: tuple[Owner, ...]) -> None:
         if found and found != self._owners:

@@ -12,6 +12,10 @@ from dragoon.kube.port import CLAIMS, CLASSES, EVENTS, NODES, SLICES, Object, Pa
 from tests.contract.kube.servers import Server
 
 
+async def test_the_server_says_its_version(server: Server) -> None:
+    assert (await server.api.version()).startswith("v1.")
+
+
 async def test_a_created_object_is_stored_as_answered(server: Server) -> None:
     made = await server.claim("one", labels={"a": "b"})
     meta = made["metadata"]
