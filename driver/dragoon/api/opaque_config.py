@@ -18,17 +18,10 @@ from msgspec import Meta
 
 from dragoon.api.claims import AllocatedDevice
 from dragoon.api.enforcement import Tier
+from dragoon.api.forms import Form
 from dragoon.errors import InvalidInputError
 
 API_VERSION: Final = "gpu.dragoon.dev/v1alpha1"
-
-
-class Form(enum.StrEnum):
-    """What a device is; the value is its attribute `type`."""
-
-    WHOLE = "gpu"
-    SHARED = "shared"
-    MIG = "mig"
 
 
 class TimeSlice(enum.StrEnum):
@@ -95,6 +88,11 @@ _FITS: Final[Mapping[type[_Config], Form]] = {
     GpuConfig: Form.WHOLE,
     SharedGpuConfig: Form.SHARED,
     MigConfig: Form.MIG,
+}
+_DEVICES: Final[Mapping[Form, str]] = {
+    Form.WHOLE: "a whole GPU",
+    Form.SHARED: "a share of a GPU",
+    Form.MIG: "a MIG instance",
 }
 _KINDS: Final = tuple(kind.__name__ for kind in _FITS)
 _PATH = re.compile(r"(?P<what>.*?)(?: - at `\$\.?(?P<path>[^`]*)`)?")
@@ -180,8 +178,8 @@ def check_forms(found: Iterable[Block], devices: Iterable[tuple[str, Form]]) -> 
             request, form = (named or wrong)[0]
             kind = type(block.config).__name__
             raise InvalidInputError(
-                f"{block.path}.kind: found {kind}, which is for devices of type "
-                f"{block.form.value!r}; request {request} got one of type {form.value!r}",
+                f"{block.path}.kind: found {kind}, which is for {_DEVICES[block.form]}; "
+                f"request {request} got {_DEVICES[form]}",
                 hint=f"allowed is {_kind_for(form)}; or name the requests that {kind} is for",
             )
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Final, Literal, Self
 
 from dragoon.api import names
-from dragoon.api.opaque_config import Form
+from dragoon.api.forms import Form
 from dragoon.publish import attributes
 
 Maps = Literal["attributes", "capacity"]

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from dragoon.api.claims import AllocatedDevice
-from dragoon.api.opaque_config import Form, Priority
+from dragoon.api.forms import Form
+from dragoon.api.opaque_config import Priority
 from dragoon.gpu.model import Gpu, Inventory, PciAddress
 from dragoon.prepare import shares
 from dragoon.prepare.enforcement.tier import Container, Limit, Pod, UnenforceableError

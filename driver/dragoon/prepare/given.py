@@ -6,10 +6,9 @@ from typing import Any
 
 from dragoon.api import claims, opaque_config
 from dragoon.api.claims import AllocatedDevice, ClaimRef
-from dragoon.api.opaque_config import Block, Config, Form, SharedGpuConfig
+from dragoon.api.forms import Form
+from dragoon.api.opaque_config import Block, Config, SharedGpuConfig
 from dragoon.errors import ClaimGoneError, ClaimNotAllocatedError, InvalidInputError
-from dragoon.gpu import naming
-from dragoon.gpu.model import PciAddress
 from dragoon.prepare import shares
 from dragoon.prepare.settings import PrepareSettings
 
@@ -56,11 +55,6 @@ def form_of(device: str) -> Form:
     if device.endswith(_SHARED):
         return Form.SHARED
     return Form.MIG if _MIG in device else Form.WHOLE
-
-
-def shared_name(address: PciAddress) -> str:
-    """The name of a GPU as the device that shares are taken of: `gpu-0000-65-00-0-shared`."""
-    return naming.whole_name(address) + _SHARED
 
 
 def given(raw: Mapping[str, Any], ref: ClaimRef, settings: PrepareSettings) -> Given:

@@ -1,14 +1,14 @@
 """Finding the card that an allocated device is on. Pure."""
 
 from dragoon.api.claims import AllocatedDevice, ClaimRef
-from dragoon.api.opaque_config import Form
+from dragoon.api.forms import Form
 from dragoon.errors import DeviceLostError, HardwareError, UnknownDeviceError
 from dragoon.gpu import naming
 from dragoon.gpu.model import Gpu, Inventory, LostGpu
-from dragoon.prepare.given import form_of, shared_name
+from dragoon.prepare.given import form_of
 from dragoon.prepare.settings import PrepareSettings
 
-_NAMES = {Form.WHOLE: naming.whole_name, Form.SHARED: shared_name}
+_NAMES = {Form.WHOLE: naming.whole_name, Form.SHARED: naming.shared_name}
 
 
 def locate(

@@ -12,13 +12,14 @@ from itertools import combinations
 import msgspec
 
 from dragoon.api.claims import AllocatedDevice, ClaimRef
+from dragoon.api.enforcement import Tier
 from dragoon.api.opaque_config import GpuConfig, TimeSlice
 from dragoon.errors import ClaimError, HardwareError
 from dragoon.gpu.model import Gpu, Inventory
 from dragoon.prepare import cdi, cdi_check, shares
 from dragoon.prepare.containers import Seating, seating
 from dragoon.prepare.enforcement.choosing import Enforcement
-from dragoon.prepare.enforcement.tier import Grant, Measures
+from dragoon.prepare.enforcement.tier import Grant, Measures, UnenforceableError
 from dragoon.prepare.enforcement.time_slice import time_slice
 from dragoon.prepare.given import Given
 from dragoon.prepare.guard import fits, holder_of
@@ -131,6 +132,12 @@ class _Planner:
         amount = shares.amount(ref, result, gpu, self.settings.driver)
         config = self.given.share_config(result)
         tier = self.enforcement.choose(ref, result.request, config)
+        if not amount.memory and tier.name is not Tier.NONE:
+            raise UnenforceableError(
+                f"claim {ref}: {result.device} does not say how much memory it has, so a share of "
+                f"it cannot be limited by the tier {tier.name}",
+                hint="ask for the whole GPU",
+            )
         container = self.seats.container(self.given, result) if self.seats else None
         grant = Grant(
             ref, result.request, gpu, amount, self.seats.pod if self.seats else None, container

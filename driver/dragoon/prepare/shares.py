@@ -13,7 +13,7 @@ import msgspec
 from dragoon import quantity
 from dragoon.api.claims import AllocatedDevice, ClaimRef
 from dragoon.api.enforcement import Tier
-from dragoon.errors import ClaimError, HardwareError, InvalidInputError
+from dragoon.errors import ClaimError, InvalidInputError
 from dragoon.gpu.model import Gpu
 
 CORES: Final = 100
@@ -45,31 +45,29 @@ class Amount(msgspec.Struct, frozen=True):
 
 
 def amount(ref: ClaimRef, result: AllocatedDevice, gpu: Gpu, driver: str) -> Amount:
-    """What a share takes of its card.
+    """What a share takes of its card; no memory of a card that does not say how much it has.
 
-    Raises ClaimError for what is missing, no whole number, too small or more than the card has;
-    HardwareError for a card that does not say its memory (case C04).
+    Raises ClaimError for what is missing, no whole number, too small or more than the card has.
     """
     where = f"claim {ref}: request {result.request}: {result.device}: consumedCapacity"
-    if gpu.memory_bytes is None:
-        raise HardwareError(
-            f"{where}.memory: the card does not say how much it has, so none of it can be shared",
-            hint="ask for the whole GPU",
-        )
     memory = _whole(result, "memory", driver, where)
+    cores = _whole(result, "cores", driver, where) or 0
+    if not 0 <= cores <= CORES:
+        raise ClaimError(f"{where}.cores: found {cores}, allowed are 1 to {CORES}, or none")
+    if gpu.memory_bytes is None and memory is None:
+        return Amount(0, cores)
+    most = gpu.memory_bytes or 0
     if memory is None:
         raise ClaimError(
             f"{where}.memory: found nothing: a share without a size cannot be limited",
             hint="allocate the claim with kube-scheduler 1.36 or newer, which fills it in",
         )
-    cores = _whole(result, "cores", driver, where) or 0
-    if not SMALLEST <= memory <= gpu.memory_bytes:
+    if not SMALLEST <= memory <= most:
+        allowed = f"{SMALLEST} to {most}" if most else "none: the card does not say how much it has"
         raise ClaimError(
-            f"{where}.memory: found {memory} bytes, allowed are {SMALLEST} to {gpu.memory_bytes}",
-            hint="ask for capacity memory of 512Mi or more, and less than the card has",
+            f"{where}.memory: found {memory} bytes, allowed are {allowed}",
+            hint="ask for capacity memory of 512Mi or more, and no more than the card has",
         )
-    if not 0 <= cores <= CORES:
-        raise ClaimError(f"{where}.cores: found {cores}, allowed are 1 to {CORES}, or none")
     return Amount(memory, cores)
 
 

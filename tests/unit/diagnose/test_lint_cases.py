@@ -98,7 +98,7 @@ def test_c41_m15_configs_that_dragoon_would_refuse_are_found_and_others_left_alo
     for_mig = found["spec.devices.config[3].opaque.parameters.kind"]
     assert for_mig.code == "DRG503"
     assert "MigConfig" in for_mig.found
-    assert "request gpu got one of type 'gpu'" in for_mig.found
+    assert "request gpu got a whole GPU" in for_mig.found
     for index in range(3):
         unknown = found[f"spec.devices.config[{index}].opaque.parameters.sharing"]
         assert unknown.code == "DRG504"

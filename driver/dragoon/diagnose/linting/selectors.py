@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
-from dragoon.api.opaque_config import Form
+from dragoon.api.forms import Form
 from dragoon.cel import (
     CompileError,
     CostLimitError,

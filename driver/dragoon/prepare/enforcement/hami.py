@@ -174,9 +174,7 @@ class Hami:
     def probe(self, inventory: Inventory) -> str:  # noqa: ARG002 - the library alone decides
         """Whether the library is there, is the one that was meant, and loads for everybody."""
         if self.library is None:
-            return (
-                "no library is configured: set enforcement.hamiLibrary and enforcement.hamiSha256"
-            )
+            return "no library is configured: set hamiLibrary and hamiSha256"
         try:
             data = self.library.read_bytes()
             mode = self.library.stat().st_mode
@@ -201,7 +199,7 @@ class Hami:
         found = _sha256(data)
         machine = platform.machine()
         if found != self.sha256:
-            yield f"{self.library}: found sha256 {found}, enforcement.hamiSha256 is {self.sha256}"
+            yield f"{self.library}: found sha256 {found}, hamiSha256 is {self.sha256}"
         if data[:5] != b"\x7fELF\x02" or data[18:20] != _MACHINES.get(machine, 0).to_bytes(
             2, "little"
         ):

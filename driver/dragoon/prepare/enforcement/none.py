@@ -24,7 +24,7 @@ class Unenforced:
         """Whether it was chosen."""
         if self.allowed:
             return ""
-        return "shares without limits are off on this node: set enforcement.allowNone to allow them"
+        return "shares without limits are off on this node: set allowUnenforcedShares to allow them"
 
     def plan(self, grant: Grant) -> Measures:
         """The interval, if the administrator set one."""
