@@ -49,6 +49,7 @@ def report(gpus: NvmlGpus, name: str) -> str | None:
     nodes = {gpu.numa_node for gpu in inventory.gpus if gpu.numa_node is not None}
     extras = Extras(
         mig_profiles=survey.mig_profiles,
+        mig_instances=survey.mig_instances,
         memory_nodes=survey.memory_nodes,
         node_cpus={node: node_cpus(gpus.roots, node) for node in nodes},
         symbols=survey.symbols,

@@ -8,7 +8,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from dragoon.errors import InvalidInputError
-from dragoon.gpu.mig_names import ProfileName
 from dragoon.gpu.model import MigMode, MigProfile, PciAddress, Placement
 
 
@@ -123,14 +122,3 @@ class GpuProcess:
     def __str__(self) -> str:
         """For messages: `python (pid 4711)`."""
         return f"{self.name or 'process'} (pid {self.pid})"
-
-
-def slug(profile: MigProfile) -> str:
-    """The profile's name as a part of a device name; of a name outside the grammar, what is left.
-
-    Raises nothing: a driver may invent names, and they cost only beauty.
-    """
-    try:
-        return ProfileName.parse(profile.name).slug
-    except InvalidInputError:
-        return f"profile-{profile.number}"

@@ -2,7 +2,8 @@
 
 from collections.abc import Iterable
 
-from dragoon.gpu.mig import slug
+from dragoon.errors import InvalidInputError
+from dragoon.gpu.mig_names import ProfileName
 from dragoon.gpu.model import Gpu, Inventory, LostGpu, MigProfile, PciAddress, Placement
 
 _PREFIX = "gpu-"
@@ -29,7 +30,7 @@ def find(inventory: Inventory, device: str) -> Gpu | LostGpu | None:
 
 def mig_name(address: PciAddress, profile: MigProfile, start: int) -> str:
     """The name of a MIG device: parent, profile, start: `gpu-0000-65-00-0-mig-3g20gb-4`."""
-    return f"{whole_name(address)}-mig-{slug(profile)}-{start}"
+    return f"{whole_name(address)}-mig-{_slug(profile)}-{start}"
 
 
 def find_mig(
@@ -41,3 +42,10 @@ def find_mig(
             if mig_name(address, profile, placement.start) == device:
                 return profile, placement
     return None
+
+
+def _slug(profile: MigProfile) -> str:
+    try:
+        return ProfileName.parse(profile.name).slug
+    except InvalidInputError:  # a name that a driver invents costs only beauty
+        return f"profile-{profile.number}"

@@ -70,3 +70,16 @@ def test_without_a_gpu_it_says_so_with_status_3() -> None:
     done = check()
     assert (done.returncode, done.stdout) == (3, "")
     assert "no GPU here" in done.stderr
+
+
+def test_instances_of_cards_in_mig_mode_are_noted_without_uuids(simulate: Simulate) -> None:
+    machine = simulate("a30-2way")
+    machine.hardware.set_mig_mode(0, enabled=True)
+    machine.hardware.make_by_hand(0, "2g.12gb", 2)
+    machine.hardware.set_mig_mode(1, enabled=True)
+    notes = (report(machine.gpus, "a30") or "").split("notes:")[1]
+    assert "in MIG mode, instances: 2g.12gb at 2:2 with 1 compute instances" in notes
+    assert "in MIG mode, instances: none" in notes
+    assert "MIG-" not in notes
+    machine.hardware.fail(Fault("nvmlDeviceGetGpuInstances"))
+    assert "instances: cannot be read" in (report(machine.gpus, "a30") or "")

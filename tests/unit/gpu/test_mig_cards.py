@@ -172,6 +172,16 @@ def test_c21_a_mode_left_pending_by_others_is_seen(simulate: Simulate) -> None:
     assert machine.gpus.mig.set_mode(address, enabled=False) == MigMode(False, False)
 
 
+def test_c21_a_change_that_others_left_pending_does_not_hold_up_what_is_on(
+    simulate: Simulate,
+) -> None:
+    machine, address = divided(simulate)
+    there = machine.gpus.mig.create(address, SMALL, AT_0)
+    machine.hardware.change(lambda state: changed(state, 0, mig_pending=False))
+    assert machine.gpus.mig.set_mode(address, enabled=True) == MigMode(enabled=True, pending=True)
+    assert machine.gpus.mig.instances(address) == (there,)
+
+
 def test_a_change_of_mode_on_ampere_gives_the_card_another_minor(simulate: Simulate) -> None:
     machine = simulate("dgx-a100-40gb")
     before = machine.gpu(0).minor

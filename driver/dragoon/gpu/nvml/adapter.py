@@ -9,6 +9,7 @@ from functools import partial
 import pynvml
 
 from dragoon.errors import HardwareError
+from dragoon.gpu.mig import MigInstance
 from dragoon.gpu.model import Gpu, Inventory, MigProfile, PciAddress
 from dragoon.gpu.nvml.asking import Asking, CardSilentError
 from dragoon.gpu.nvml.card import look_at
@@ -23,10 +24,11 @@ from dragoon.gpu.pci import BusCard, Roots, bus_cards
 
 @dataclass(frozen=True, slots=True)
 class Survey:
-    """An inventory with MIG profiles and GPU memory nodes by address, and optional symbols."""
+    """An inventory with MIG profiles, MIG instances and GPU memory nodes by address, and symbols."""
 
     inventory: Inventory
     mig_profiles: Mapping[PciAddress, tuple[MigProfile, ...]]
+    mig_instances: Mapping[PciAddress, tuple[MigInstance, ...]]
     memory_nodes: Mapping[PciAddress, int | None]
     symbols: Mapping[str, bool]
 
@@ -82,8 +84,7 @@ class NvmlGpus:
         """One look, and what a report about a machine wants to know besides. Changes nothing."""
         with self._looking, self.session():
             inventory = self.inventory()
-            profiles = {}
-            nodes = {}
+            profiles, nodes, instances = {}, {}, {}
             for gpu in inventory.gpus:
                 asking = Asking()
                 with suppress(CardSilentError):
@@ -92,7 +93,9 @@ class NvmlGpus:
                     )
                     profiles[gpu.address] = read_mig_profiles(handle, asking)
                     nodes[gpu.address] = read_memory_node(handle, asking)
-            return Survey(inventory, profiles, nodes, read_symbols())
+                with suppress(HardwareError):
+                    instances[gpu.address] = self.mig.instances(gpu.address)
+            return Survey(inventory, profiles, instances, nodes, read_symbols())
 
     def close(self) -> None:
         """See `gpu.port.Gpus`."""

@@ -58,7 +58,7 @@ class NvmlMigCards:
             if card.mode == wanted:
                 return wanted
             left = read_instances(handle, card, self._roots)
-            if left:
+            if left and not enabled:
                 names = ", ".join(str(one.instance) for one in left)
                 raise CardInUseError(
                     f"{what}: it still has {names}", hint="remove these instances first"

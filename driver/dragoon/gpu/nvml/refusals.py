@@ -38,13 +38,13 @@ _PASSING = frozenset(
 )
 
 
-def nobody() -> tuple[GpuProcess, ...]:
-    """For calls that nobody can be in the way of."""
+def _nobody() -> tuple[GpuProcess, ...]:
+    """For calls that _nobody can be in the way of."""
     return ()
 
 
 @contextmanager
-def refusals(what: str, users: Users = nobody) -> Iterator[None]:
+def refusals(what: str, users: Users = _nobody) -> Iterator[None]:
     """Turns NVML's errors of the block into ours; `what` names the card and what was tried.
 
     users tells who may be in the way. Raises DeviceLostError, or what `gpu.faults` has.
@@ -57,7 +57,7 @@ def refusals(what: str, users: Users = nobody) -> Iterator[None]:
         raise HardwareError(f"{what}: the driver's answer cannot be read ({error})") from error
 
 
-def refusal(what: str, code: int, users: Users = nobody) -> HardwareError:
+def refusal(what: str, code: int, users: Users = _nobody) -> HardwareError:
     """The error that an NVML code means."""
     text = f"{what}: {pynvml.NVMLError(code)} (NVML code {code})"
     if code == pynvml.NVML_ERROR_IN_USE:

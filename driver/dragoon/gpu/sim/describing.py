@@ -11,6 +11,7 @@ from typing import Any
 import yaml
 
 from dragoon.gpu import topology
+from dragoon.gpu.mig import MigInstance
 from dragoon.gpu.model import (
     Fabric,
     FabricState,
@@ -27,9 +28,10 @@ _MIB = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class Extras:
-    """What the inventory does not hold: MIG profiles, GPU memory nodes, CPUs by NUMA node."""
+    """What the inventory does not hold: MIG, GPU memory nodes, CPUs by NUMA node, symbols."""
 
     mig_profiles: Mapping[PciAddress, tuple[MigProfile, ...]]
+    mig_instances: Mapping[PciAddress, tuple[MigInstance, ...]]
     memory_nodes: Mapping[PciAddress, int | None]
     node_cpus: Mapping[int, str | None]
     symbols: Mapping[str, bool]
@@ -178,6 +180,12 @@ def _mig(gpus: tuple[Gpu, ...], extras: Extras) -> dict[str, Any] | None:
     }
 
 
+def _instance(instance: MigInstance) -> str:
+    """Without UUIDs: the file is for others to see."""
+    parts = len(instance.compute)
+    return f"{instance.profile.name} at {instance.placement} with {parts} compute instances"
+
+
 def _notes(inventory: Inventory, extras: Extras) -> list[str]:
     notes = [f"lost: {card.address or 'unknown address'}: {card.reason}" for card in inventory.lost]
     notes += [f"{gpu.address}: {problem}" for gpu in inventory.gpus for problem in gpu.problems]
@@ -187,6 +195,10 @@ def _notes(inventory: Inventory, extras: Extras) -> list[str]:
             notes.append(f"{gpu.address}: NVLinks that are down: {down}")
         if gpu.fabric.reason:
             notes.append(f"{gpu.address}: fabric: {gpu.fabric.reason}")
+        if gpu.mig is not None and gpu.mig.enabled:
+            found = extras.mig_instances.get(gpu.address)
+            seen = "cannot be read" if found is None else ", ".join(map(_instance, found))
+            notes.append(f"{gpu.address}: in MIG mode, instances: {seen or 'none'}")
     if len({gpu.fabric for gpu in inventory.gpus}) > 1:
         notes.append("the fabric record is that of the first GPU; the others differ")
     if len({profiles for profiles in extras.mig_profiles.values() if profiles}) > 1:

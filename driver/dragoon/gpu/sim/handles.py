@@ -50,8 +50,5 @@ class Handles:
 
     def thing(self, handle: Any, *kinds: Kind) -> Thing | None:
         """What the caller's handle stands for; None for anything else than these kinds."""
-        try:
-            found = self._things.get(handle_address(handle) or 0)
-        except (TypeError, ctypes.ArgumentError):
-            return None  # a number or text in place of a handle
+        found = self._things.get(handle_address(handle) or 0)
         return found if found is not None and (not kinds or found.kind in kinds) else None

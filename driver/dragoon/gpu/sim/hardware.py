@@ -137,7 +137,11 @@ class Hardware:
 
     def set_mig_mode(self, slot: int, *, enabled: bool) -> None:
         """As an administrator does it: mode and pending mode, no instances; NVLinks follow."""
-        self.change(lambda state: changed(state, slot, mig_enabled=enabled, mig_pending=enabled))
+        self.change(
+            lambda state: changed(
+                state, slot, mig_enabled=enabled, mig_pending=enabled, instances=()
+            )
+        )
 
     def block_reset(self, slot: int, *, blocked: bool = True) -> None:
         """The driver cannot reset the card by itself, as in many virtual machines."""
