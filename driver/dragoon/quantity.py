@@ -27,7 +27,7 @@ class Format(enum.Enum):
 
 
 _TEXT: Final = re.compile(
-    r"(?P<sign>[+-]?)0*(?P<whole>[0-9]*)(?P<point>\.(?P<fraction>[0-9]*))?"
+    r"(?P<sign>[+-]?)(?P<zeros>0*)(?P<whole>[0-9]*)(?P<point>\.(?P<fraction>[0-9]*))?"
     r"(?P<suffix>[eEinumkKMGTP]*[+-]?[0-9]*)",
     re.ASCII,
 )
@@ -126,7 +126,9 @@ class Quantity:
         return replace(self, unscaled=-self.unscaled)
 
     def __sub__(self, other: "Quantity") -> "Quantity":
-        return self + -other
+        """The difference; see `+`. The smallest 64-bit integer is its own negative, as in Go."""
+        wraps = not (self.wide or other.wide) and other.unscaled == _INT64_MIN
+        return self + (other if wraps else -other)
 
     def as_int64(self) -> int | None:
         """The value as Kubernetes' fast conversion to a 64-bit integer gives it.
@@ -168,7 +170,7 @@ class Quantity:
     def _whole(self) -> int | None:
         """The value as an integer of any size, None where it has a fraction."""
         if self.scale >= 0:
-            return self.unscaled * 10**self.scale
+            return self.unscaled * int(10**self.scale)
         whole, rest = divmod(self.unscaled, 10**-self.scale)
         return None if rest else whole
 
@@ -179,7 +181,7 @@ ZERO: Final = Quantity(0)
 def parse(text: str) -> Quantity:
     """Reads `40Gi`, `1500m`, `1e3`, `-0.5`.
 
-    Accepts exactly what Kubernetes accepts, including a suffix without a number, which is zero.
+    Accepts exactly what Kubernetes accepts, including most suffixes without a number: zero.
     Raises InvalidInputError for anything else.
     """
     found = _TEXT.fullmatch(text)
@@ -197,6 +199,9 @@ def parse(text: str) -> Quantity:
     if narrow is not None:
         unscaled, scale = narrow
         return Quantity(-unscaled if negative else unscaled, scale, kind)
+    if not (found["zeros"] or found["whole"] or fraction):
+        # Kubernetes takes a missing number for zero, except on its way for wide amounts.
+        raise _invalid(text)
     unscaled, scale = int(whole + fraction), -len(fraction)
     if base == 10:
         scale += exponent
@@ -264,7 +269,8 @@ def _at_nano(unscaled: int, scale: int) -> tuple[int, int]:
 
 def _exceeds_int64(unscaled: int, scale: int) -> bool:
     """Whether unscaled (not negative) times 10**scale, scale <= 0, is beyond 64 bits."""
-    return unscaled > _INT64_MAX * 10**-scale
+    limit: int = _INT64_MAX * 10**-scale
+    return unscaled > limit
 
 
 def _add_narrow(left: Quantity, right: Quantity) -> Quantity | None:
@@ -282,12 +288,12 @@ def _add_narrow(left: Quantity, right: Quantity) -> Quantity | None:
 
 
 def _scaled(value: int, power: int) -> int | None:
-    """value times ten to a power that is not negative, None beyond 64 bits."""
+    """The value times ten to a power that is not negative, None beyond 64 bits."""
     if not value:
         return 0
     if power > _INT64_DIGITS:
         return None
-    result = value * 10**power
+    result: int = value * 10**power
     return result if _INT64_MIN <= result <= _INT64_MAX else None
 
 

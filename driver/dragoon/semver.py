@@ -40,19 +40,19 @@ class Version:
 
     def compare(self, other: "Version") -> int:
         """-1, 0 or 1 by precedence."""
-        left, right = self._precedence(), other._precedence()
+        left, right = self.precedence(), other.precedence()
         return (left > right) - (left < right)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Version):
             return NotImplemented
-        return self._precedence() == other._precedence()
+        return self.precedence() == other.precedence()
 
     def __lt__(self, other: "Version") -> bool:
-        return self._precedence() < other._precedence()
+        return self.precedence() < other.precedence()
 
     def __hash__(self) -> int:
-        return hash(self._precedence())
+        return hash(self.precedence())
 
     def __str__(self) -> str:
         text = f"{self.major}.{self.minor}.{self.patch}"
@@ -62,7 +62,7 @@ class Version:
             text += "+" + ".".join(self.build)
         return text
 
-    def _precedence(self) -> tuple[int, int, int, bool, tuple[tuple[bool, int, str], ...]]:
+    def precedence(self) -> tuple[int, int, int, bool, tuple[tuple[bool, int, str], ...]]:
         """A key that sorts by precedence: numbers before words, fewer before more identifiers."""
         identifiers = tuple(
             (False, part, "") if isinstance(part, int) else (True, 0, part)

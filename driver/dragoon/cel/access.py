@@ -9,12 +9,13 @@ from typing import Any, Final
 from dragoon.cel.errors import ExpressionFailedError
 from dragoon.cel.values import (
     ABSENT,
+    INDEXES,
     DomainMap,
     OptionalValue,
     UInt,
     contained,
     from_key,
-    map_key,
+    lookup_key,
     no_such_overload,
     show,
     type_name,
@@ -67,9 +68,10 @@ def has(value: Any, field: str) -> bool:
 
 def index(value: Any, key: Any) -> Any:
     """`value[key]`."""
+    _check_index(key)
     if isinstance(value, dict):
         try:
-            return value[map_key(key)]
+            return value[lookup_key(value, key)]
         except KeyError:
             raise no_such_key(value, key) from None
     if type(value) is tuple:
@@ -84,13 +86,14 @@ def index(value: Any, key: Any) -> Any:
 
 def optional_index(value: Any, key: Any) -> OptionalValue:
     """`value[?key]`, also of an optional value."""
+    _check_index(key)
     if type(value) is OptionalValue:
         if not value.present:
             return ABSENT
         value = value.value
     if isinstance(value, dict):
         mapping: dict[Any, Any] = value
-        wanted = map_key(key)
+        wanted = lookup_key(mapping, key)
         if wanted not in mapping and type(value) is not DomainMap:
             return ABSENT
         return OptionalValue(present=True, value=mapping[wanted])
@@ -105,11 +108,8 @@ def is_in(value: Any, container: Any) -> bool:
     if type(container) is tuple:
         return contained(value, container)
     if isinstance(container, dict):
-        try:
-            return map_key(value) in container
-        except ExpressionFailedError:
-            return False
-    raise no_such_overload("@in", value, container)
+        return lookup_key(container, value) in container
+    raise no_such_overload("in", value, container)
 
 
 def elements(container: Any) -> Iterable[Any]:
@@ -132,6 +132,11 @@ def pairs(container: Any) -> Iterable[tuple[Any, Any]]:
 
 def _not_iterable(value: Any) -> ExpressionFailedError:
     return ExpressionFailedError(f"expected a list or a map, found {type_name(value)}")
+
+
+def _check_index(key: Any) -> None:
+    if type(key) not in INDEXES:
+        raise ExpressionFailedError(f"invalid index type: {type_name(key)}")
 
 
 def _wrong_index(key: Any) -> ExpressionFailedError:

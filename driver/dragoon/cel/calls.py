@@ -4,11 +4,22 @@ from functools import lru_cache
 from typing import Any, Final
 
 from dragoon.cel.access import is_in
-from dragoon.cel.errors import ExpressionFailedError
+from dragoon.cel.errors import EvaluationError, ExpressionFailedError
 from dragoon.cel.frame import STEP_LIMIT, Evaluate, Frame, charge_sizes
 from dragoon.cel.functions import Dispatch, Effort, Overload
-from dragoon.cel.values import OptionalValue, equal, no_such_overload
+from dragoon.cel.values import (
+    NUMBERS,
+    UNHASHABLE,
+    OptionalValue,
+    contained,
+    equal,
+    no_such_overload,
+    type_name,
+)
 
+PENDING: Final = object()
+"""In the slot of a bound variable that has not been read."""
+_HASHED: Final = NUMBERS | {bool, str}
 _EXACT: Final = frozenset((str, int, bool))
 """Classes for which Python's == is CEL's, as long as both sides have the same one."""
 
@@ -73,14 +84,33 @@ def _counted(dispatch: Dispatch, args: tuple[Evaluate, ...]) -> Evaluate:
     return run
 
 
+def once(slot: int, value: Evaluate) -> Evaluate:
+    """A variable whose value, or failure, is computed when it is first read."""
+
+    def run(frame: Frame) -> Any:
+        if frame[slot] is PENDING:
+            try:
+                frame[slot] = value(frame)
+            except ExpressionFailedError as error:
+                frame[slot] = error
+        result = frame[slot]
+        if type(result) is ExpressionFailedError:
+            raise result
+        return result
+
+    return run
+
+
 def constant(run: Evaluate) -> Any:
     """The value of a closure that reads nothing. Raises ExpressionFailedError."""
-    return run([None, STEP_LIMIT, None])
+    return run([None, STEP_LIMIT, {}])
 
 
 def equality(left: Evaluate, right: Evaluate, *, wanted: bool) -> Evaluate:
     """`==` (wanted) and `!=`."""
-    return lambda frame: equal(left(frame), right(frame)) is wanted
+    if wanted:
+        return lambda frame: equal(left(frame), right(frame))
+    return lambda frame: _differ(left(frame), right(frame))
 
 
 def equality_with(left: Evaluate, other: Any, *, wanted: bool) -> Evaluate | None:
@@ -89,17 +119,47 @@ def equality_with(left: Evaluate, other: Any, *, wanted: bool) -> Evaluate | Non
     if kind not in _EXACT:
         return None
 
-    def run(frame: Frame) -> bool:
+    def is_equal(frame: Frame) -> bool:
         value = left(frame)
-        same = value == other if type(value) is kind else equal(value, other)
-        return same is wanted
+        return bool(value == other) if type(value) is kind else equal(value, other)
 
-    return run
+    def is_different(frame: Frame) -> bool:
+        value = left(frame)
+        return bool(value != other) if type(value) is kind else _differ(value, other)
+
+    return is_equal if wanted else is_different
+
+
+def _differ(left: Any, right: Any) -> bool:
+    """`!=`: to cel-go, values that cannot be compared are different."""
+    try:
+        return not equal(left, right)
+    except ExpressionFailedError:
+        return True
 
 
 def membership(value: Evaluate, container: Evaluate) -> Evaluate:
     """`in`."""
     return lambda frame: is_in(value(frame), container(frame))
+
+
+def membership_in(value: Evaluate, members: tuple[Any, ...]) -> Evaluate:
+    """`in` a constant list.
+
+    cel-go makes a Go map of it. So an empty one is false without a look at the left side, and a
+    left side that Go cannot hash ends the whole evaluation; nothing absorbs that.
+    """
+    if not members:
+        return lambda _: False
+    is_map = all(type(member) in _HASHED for member in members)
+
+    def run(frame: Frame) -> bool:
+        wanted = value(frame)
+        if is_map and type(wanted) in UNHASHABLE:
+            raise EvaluationError(f"a {type_name(wanted)} cannot be looked up in a constant list")
+        return contained(wanted, members)
+
+    return run
 
 
 def otherwise(left: Evaluate, right: Evaluate, *, value: bool) -> Evaluate:

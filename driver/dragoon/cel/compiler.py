@@ -39,6 +39,7 @@ from dragoon.cel.syntax import (
 )
 from dragoon.cel.values import (
     ABSENT,
+    INDEXES,
     OptionalValue,
     map_key,
 )
@@ -54,14 +55,16 @@ _WITH_PATTERN: Final = frozenset(("matches", "find", "findAll"))
 
 
 class Compiler:
-    """Compiles one expression. slots: how many variables its macros need at most."""
+    """Compiles one expression. slots: how many variables its macros have."""
 
     def __init__(self, checked: Checked, observer: Observer | None = None) -> None:
         self._source = checked.source
         self._callees = checked.callees
+        # What cel-go takes for constants.
         self._constants: set[Node] = set()
         self._observer = observer
         self._scope: list[tuple[str, int]] = [(DEVICE_NAME, DEVICE)]
+        self._bound: dict[int, Evaluate] = {}
         self._loops = 0
         self.slots = 0
 
@@ -77,7 +80,7 @@ class Compiler:
 
     def variable(self, node: Ident) -> Evaluate:
         slot = self._slot(node.name)
-        return lambda frame: frame[slot]
+        return self._bound.get(slot) or (lambda frame: frame[slot])
 
     def logical(self, node: Logical) -> Evaluate:
         return calls.logical(tuple(map(self.build, node.operands)), decided=not node.all)
@@ -86,11 +89,11 @@ class Compiler:
         return next(slot for known, slot in reversed(self._scope) if known == name)
 
     def _enter(self, names: tuple[str, ...]) -> tuple[int, ...]:
-        """New variables, each in a slot of its own among those in scope."""
-        first = FIRST_SLOT + len(self._scope) - 1
+        """New variables, each in a slot of its own: a bound value may be computed late."""
+        first = FIRST_SLOT + self.slots
         slots = tuple(range(first, first + len(names)))
         self._scope.extend(zip(names, slots, strict=True))
-        self.slots = max(self.slots, len(self._scope) - 1)
+        self.slots += len(names)
         return slots
 
     def _leave(self, count: int) -> None:
@@ -145,8 +148,16 @@ class Compiler:
         if fused is not None:
             return fused
         operand, key = self.build(node.operand), self.build(node.index)
+        if node.index in self._constants and type(calls.constant(key)) not in INDEXES:
+            raise self._source.wrong(node.index.start, "this cannot be an index")
         read = optional_index if node.optional else index
-        return lambda frame: read(operand(frame), key(frame))
+
+        def run(frame: Frame) -> Any:
+            value = operand(frame)
+            # What is not there is not indexed: the index is not evaluated either.
+            return ABSENT if value is ABSENT else read(value, key(frame))
+
+        return run
 
     def conditional(self, node: Conditional) -> Evaluate:
         test, yes, no = self.build(node.test), self.build(node.yes), self.build(node.no)
@@ -154,6 +165,8 @@ class Compiler:
 
     def list_of_items(self, node: ListOf) -> Evaluate:
         items = [(self.build(item.value), item.optional) for item in node.items]
+        if self._constants.issuperset(node.children()):
+            self._constants.add(node)
 
         def run(frame: Frame) -> tuple[Any, ...]:
             values = [(item(frame), optional) for item, optional in items]
@@ -170,11 +183,14 @@ class Compiler:
             (self.build(entry.key), self.build(entry.value), entry.optional)
             for entry in node.entries
         ]
+        if self._constants.issuperset(node.children()):
+            self._constants.add(node)
 
         def run(frame: Frame) -> dict[Any, Any]:
             result: dict[Any, Any] = {}
             for key, value, optional in entries:
-                name, content = map_key(key(frame)), value(frame)
+                wanted, content = key(frame), value(frame)
+                name = map_key(wanted)
                 if not optional:
                     result[name] = content
                 elif calls.is_present(content):
@@ -211,13 +227,15 @@ class Compiler:
         )
 
     def bind(self, node: Bind) -> Evaluate:
+        """The value is evaluated, or fails, where the variable is first read."""
         value = self.build(node.value)
         (slot,) = self._enter((node.name,))
+        self._bound[slot] = calls.once(slot, value)
         body = self.build(node.body)
         self._leave(1)
 
         def run(frame: Frame) -> Any:
-            frame[slot] = value(frame)
+            frame[slot] = calls.PENDING
             return body(frame)
 
         return run
@@ -248,8 +266,7 @@ class Compiler:
             left, right = args
             return calls.otherwise(left, right, value=callee.name == "orValue")
         run = calls.call(callee.name, callee.overloads, args, in_loop=self._loops > 0)
-        constant = self._observer is None and self._constants.issuperset(callee.args)
-        if constant and callee.name in _FOLDED:
+        if callee.name in _FOLDED and self._constants.issuperset(callee.args):
             return self._folded(node, callee.name, run)
         return run
 
@@ -271,6 +288,8 @@ class Compiler:
     def _operator(self, node: Call) -> Evaluate:
         left, right = map(self.build, node.args)
         if node.function == "in":
+            if isinstance(node.args[1], ListOf) and node.args[1] in self._constants:
+                return calls.membership_in(left, calls.constant(right))
             return calls.membership(left, right)
         wanted, other = node.function == "==", node.args[1]
         if isinstance(other, Literal):

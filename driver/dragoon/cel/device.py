@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from dragoon import quantity, semver
-from dragoon.cel.values import DomainMap
+from dragoon.cel.values import DomainMap, NameMap
 from dragoon.errors import InvalidInputError
 
 _SCALARS: Final[dict[str, Callable[[Any], Any]]] = {
@@ -36,11 +36,11 @@ def device_view(driver: str, device: Mapping[str, Any]) -> DeviceView:
     for name, attribute in (device.get("attributes") or {}).items():
         domain, identifier = split_name(name, driver)
         value = attribute_value(name, attribute)
-        attributes.setdefault(domain, {})[identifier] = value
+        attributes.setdefault(domain, NameMap())[identifier] = value
     capacity: DomainMap = DomainMap()
     for name, entry in (device.get("capacity") or {}).items():
         domain, identifier = split_name(name, driver)
-        capacity.setdefault(domain, {})[identifier] = _capacity_value(name, entry)
+        capacity.setdefault(domain, NameMap())[identifier] = _capacity_value(name, entry)
     return DeviceView(
         {
             "driver": driver,

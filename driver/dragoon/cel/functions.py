@@ -13,17 +13,24 @@ from dragoon.cel.types import (
     BOOL,
     BYTES,
     DOUBLE,
+    DURATION,
     INT,
     NULL,
     QUANTITY,
     SEMVER,
     STRING,
+    TIMESTAMP,
     UINT,
     Type,
 )
 from dragoon.cel.values import OptionalValue, UInt, no_such_overload
 from dragoon.quantity import Quantity
 from dragoon.semver import Version
+
+
+class _NoValue:
+    """The class of values that cannot come up: Dragoon refuses what makes them."""
+
 
 _CLASSES: Final[dict[str, type]] = {
     BOOL.kind: bool,
@@ -35,6 +42,8 @@ _CLASSES: Final[dict[str, type]] = {
     NULL.kind: type(None),
     QUANTITY.kind: Quantity,
     SEMVER.kind: Version,
+    DURATION.kind: _NoValue,
+    TIMESTAMP.kind: _NoValue,
     "list": tuple,
     "map": dict,
     "optional_type": OptionalValue,

@@ -87,7 +87,8 @@ def transform(
     def to_map(frame: Frame) -> dict[Any, Any]:
         collected: dict[Any, Any] = {}
         for _ in chosen(frame):
-            _insert(collected, map_key(key(frame)), step(frame))
+            content = step(frame)
+            _insert(collected, map_key(key(frame)), content)
         return collected
 
     def to_entries(frame: Frame) -> dict[Any, Any]:

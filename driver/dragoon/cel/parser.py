@@ -139,11 +139,10 @@ class _Parser:
         token = self._peek
         if token.kind != "op" or token.text not in {"!", "-"}:
             return self._member()
+        if token.text == "-" and self._is_number(self._tokens[self._next + 1]):
+            return self._member()
         count = 0
-        while self._peek.text == token.text and self._peek.kind == "op":
-            if token.text == "-" and self._is_number(self._tokens[self._next + 1]):
-                break
-            self._take()
+        while self._accept(token.text):
             count += 1
         operand = self._member()
         if count % 2 == 0:

@@ -31,11 +31,14 @@ DOUBLE: Final = Type("double")
 STRING: Final = Type("string")
 BYTES: Final = Type("bytes")
 NULL: Final = Type("null_type")
+DURATION: Final = Type("google.protobuf.Duration")
+TIMESTAMP: Final = Type("google.protobuf.Timestamp")
 QUANTITY: Final = Type("kubernetes.Quantity")
 SEMVER: Final = Type("kubernetes.Semver")
 DEVICE: Final = Type("kubernetes.DRADevice")
 
-_OBJECTS: Final = frozenset((QUANTITY, SEMVER, DEVICE))
+_OBJECTS: Final = frozenset((QUANTITY, SEMVER, DEVICE, DURATION, TIMESTAMP))
+"""Types that null may stand for."""
 
 
 def list_of(element: Type) -> Type:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from typing import Any, Final
 
-from dragoon.cel.errors import ExpressionFailedError
+from dragoon.cel.errors import EvaluationError, ExpressionFailedError
 from dragoon.quantity import Quantity
 from dragoon.semver import Version
 
@@ -58,7 +58,13 @@ class Flag(enum.Enum):
     TRUE = True
 
 
-class DomainMap(dict[str, dict[str, Any]]):
+class NameMap(dict[str, Any]):
+    """What one domain holds. Only strings are looked up in it; anything else is not there."""
+
+    __slots__ = ()
+
+
+class DomainMap(dict[str, NameMap]):
     """device.attributes or device.capacity: a domain nobody uses reads as an empty map.
 
     Source: k8s.io/dynamic-resource-allocation 0.37 `cel/compile.go`. `in` and iteration show real
@@ -67,11 +73,19 @@ class DomainMap(dict[str, dict[str, Any]]):
 
     __slots__ = ()
 
-    def __missing__(self, domain: str) -> dict[str, Any]:
+    def __missing__(self, domain: str) -> NameMap:
         return _NOTHING
 
 
-_NOTHING: Final[dict[str, Any]] = {}
+_NOTHING: Final = NameMap()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Unequal:
+    """A list or the like as the key of a map: it is there, but never found again."""
+
+    value: Any
+
 
 NUMBERS: Final = frozenset((int, UInt, float))
 _PLAIN: Final = frozenset((bool, int, UInt, float, str, bytes, type(None)))
@@ -87,6 +101,7 @@ _TYPE_NAMES: Final[dict[type, str]] = {
     type(None): "null_type",
     tuple: "list",
     dict: "map",
+    NameMap: "map",
     DomainMap: "map",
     Quantity: "kubernetes.Quantity",
     Computed: "kubernetes.Quantity",
@@ -167,18 +182,32 @@ def compare_numbers(left: Any, right: Any) -> int | None:
     return int(left > right) - int(left < right)
 
 
+INDEXES: Final = frozenset((bool, int, UInt, float, str))
+"""Classes of values that can stand in `[]`."""
+UNHASHABLE: Final = frozenset((bytes, Version))
+"""Classes that Go cannot look up in a map: to try ends the evaluation, and nothing absorbs it."""
+
+
 def map_key(value: Any) -> Hashable:
-    """A value as a key of a runtime map. Raises ExpressionFailedError for what cannot be one."""
-    if type(value) is bool:
+    """A value as a key of a map that an expression makes. Raises EvaluationError for some."""
+    kind = type(value)
+    if kind in UNHASHABLE:
+        raise EvaluationError(f"a {type_name(value)} cannot be the key of a map")
+    if kind is bool:
         return Flag(value)
-    if type(value) not in _PLAIN:
-        raise ExpressionFailedError(f"unsupported key type: {type_name(value)}")
-    return value  # type: ignore[no-any-return]
+    return value if kind in _PLAIN else Unequal(value)
+
+
+def lookup_key(mapping: dict[Any, Any], value: Any) -> Hashable:
+    """A value as the key to look for in a map; None is in no map of the device, nor in {}."""
+    if type(mapping) is dict and mapping:
+        return map_key(value)
+    return value if isinstance(value, str) else None
 
 
 def from_key(key: Any) -> Any:
     """The CEL value of a runtime map's key."""
-    return key.value if isinstance(key, Flag) else key
+    return key.value if isinstance(key, Flag | Unequal) else key
 
 
 def show(value: Any) -> str:
@@ -202,6 +231,7 @@ _SHOWN: Final[dict[type, Callable[[Any], str]]] = {
     bytes: lambda value: f"b{_show_string(value.decode('latin-1'))}",
     tuple: lambda value: f"[{', '.join(map(show, value))}]",
     dict: _show_map,
+    NameMap: _show_map,
     DomainMap: _show_map,
     OptionalValue: lambda value: (
         f"optional.of({show(value.value)})" if value.present else "optional.none()"

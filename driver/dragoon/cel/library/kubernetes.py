@@ -54,12 +54,15 @@ def _as_integer(quantity: Quantity) -> int:
 
 
 def _add(left: Quantity, right: Quantity) -> Computed:
-    total = left + right
-    return Computed(total.unscaled, total.scale, total.format, total.wide)
+    return _computed(left + right)
 
 
 def _sub(left: Quantity, right: Quantity) -> Computed:
-    return _add(left, -right)
+    return _computed(left - right)
+
+
+def _computed(quantity: Quantity) -> Computed:
+    return Computed(quantity.unscaled, quantity.scale, quantity.format, quantity.wide)
 
 
 def _with_int(run: Callable[[Quantity, Quantity], Computed]) -> Callable[[Quantity, int], Computed]:

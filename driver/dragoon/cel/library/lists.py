@@ -5,7 +5,6 @@ Source: cel-go 0.29 `ext/lists.go`, `ext/sets.go`; k8s.io/apiserver 0.37 `cel/li
 
 from collections.abc import Callable
 from functools import cmp_to_key, reduce
-from itertools import pairwise
 from typing import Any, Final
 
 from dragoon.cel.errors import ExpressionFailedError
@@ -15,9 +14,11 @@ from dragoon.cel.types import (
     BOOL,
     BYTES,
     DOUBLE,
+    DURATION,
     DYN,
     INT,
     STRING,
+    TIMESTAMP,
     UINT,
     Type,
     list_of,
@@ -34,7 +35,7 @@ from dragoon.cel.values import (
 
 _T: Final = parameter("T")
 _LIST: Final = list_of(_T)
-_COMPARABLE: Final = (INT, UINT, DOUBLE, BOOL, STRING, BYTES)
+_COMPARABLE: Final = (INT, UINT, DOUBLE, BOOL, DURATION, TIMESTAMP, STRING, BYTES)
 _LARGEST: Final = 1_000_000
 """Elements a result may have: more would pass the cost limit anyway."""
 _ORDERED_CLASSES: Final = frozenset((bool, str, bytes))
@@ -42,20 +43,27 @@ _ORDERED_CLASSES: Final = frozenset((bool, str, bytes))
 _List = tuple[Any, ...]
 
 
-def _order(left: Any, right: Any) -> int:
-    """-1, 0 or 1. Raises ExpressionFailedError for what has no order."""
+def _order(left: Any, right: Any) -> int | None:
+    """-1, 0 or 1, None where two values have no order."""
     if type(left) in NUMBERS and type(right) in NUMBERS:
-        outcome = compare_numbers(left, right)
-        if outcome is None:
-            raise ExpressionFailedError("NaN values cannot be ordered")
-        return outcome
-    if type(left) is not type(right) or type(left) not in _ORDERED_CLASSES:
-        raise no_such_overload("compare", left, right)
+        return compare_numbers(left, right)
+    if type(left) is not type(right) or not _has_order(left):
+        return None
     return int(left > right) - int(left < right)
 
 
+def _has_order(value: Any) -> bool:
+    return type(value) in NUMBERS or type(value) in _ORDERED_CLASSES
+
+
 def _is_sorted(items: _List) -> bool:
-    return all(_order(left, right) <= 0 for left, right in pairwise(items))
+    """Neighbours that cannot be compared are in order, to Kubernetes."""
+    for position, item in enumerate(items):
+        if not _has_order(item):
+            raise no_such_overload("isSorted", item)
+        if position and _order(items[position - 1], item) == 1:
+            return False
+    return True
 
 
 def _plus(left: Any, right: Any) -> Any:
@@ -85,6 +93,9 @@ def _best(name: str, sign: int) -> Callable[[_List], Any]:
     def best(items: _List) -> Any:
         if not items:
             raise ExpressionFailedError(f"{name} called on empty list")
+        for item in items:
+            if not _has_order(item):
+                raise no_such_overload(name, item)
         return reduce(lambda old, new: new if _order(new, old) == sign else old, items)
 
     return best
@@ -125,9 +136,11 @@ def _flatten(items: _List, depth: int = 1) -> _List:
 
 
 def _sort(items: _List) -> _List:
+    if items and not _has_order(items[0]):
+        raise ExpressionFailedError("list elements must be comparable")
     if any(type(item) is not type(items[0]) for item in items):
         raise ExpressionFailedError("list elements must have the same type")
-    return tuple(sorted(items, key=cmp_to_key(_order)))
+    return tuple(sorted(items, key=cmp_to_key(lambda left, right: _order(left, right) or 0)))
 
 
 def _range(count: int) -> _List:
@@ -185,7 +198,7 @@ FUNCTIONS: Final[Library] = {
     "isSorted": _for_each(_COMPARABLE, _is_sorted, lambda _: BOOL),
     "sum": tuple(
         method(_sum(zero), list_of(type_), result=type_, effort=Effort.SCAN)
-        for type_, zero in ((INT, 0), (UINT, UInt(0)), (DOUBLE, 0.0))
+        for type_, zero in ((INT, 0), (UINT, UInt(0)), (DOUBLE, 0.0), (DURATION, None))
     ),
     "max": _for_each(_COMPARABLE, _best("max", 1), lambda type_: type_),
     "min": _for_each(_COMPARABLE, _best("min", -1), lambda type_: type_),

@@ -11,7 +11,19 @@ from typing import Any, Final
 
 from dragoon.cel.errors import ExpressionFailedError
 from dragoon.cel.functions import Effort, Library, Overload, function
-from dragoon.cel.types import BOOL, BYTES, DOUBLE, INT, STRING, UINT, Type, list_of, parameter
+from dragoon.cel.types import (
+    BOOL,
+    BYTES,
+    DOUBLE,
+    DURATION,
+    INT,
+    STRING,
+    TIMESTAMP,
+    UINT,
+    Type,
+    list_of,
+    parameter,
+)
 from dragoon.cel.values import INT_MAX, INT_MIN, UINT_MAX, UInt, compare_numbers
 
 _ITEMS: Final = list_of(parameter("A"))
@@ -61,16 +73,15 @@ def _multiply(left: float, right: float) -> float:
     return left * right
 
 
-def _integers(run: Callable[[int, int], int]) -> tuple[Overload, Overload]:
-    """The signatures of an operator on two ints and on two uints."""
+def _ints(run: Callable[[int, int], int]) -> Overload:
+    return function(lambda left, right: int_result(run(left, right)), INT, INT, result=INT)
 
-    def ints(left: int, right: int) -> int:
-        return int_result(run(left, right))
 
+def _uints(run: Callable[[int, int], int]) -> Overload:
     def uints(left: int, right: int) -> UInt:
         return uint_result(run(int(left), int(right)))
 
-    return function(ints, INT, INT, result=INT), function(uints, UINT, UINT, result=UINT)
+    return function(uints, UINT, UINT, result=UINT)
 
 
 def _doubles(run: Callable[[float, float], float]) -> Overload:
@@ -79,6 +90,15 @@ def _doubles(run: Callable[[float, float], float]) -> Overload:
 
 def _add_sized(type_: Type) -> Overload:
     return function(operator.add, type_, type_, result=type_, effort=Effort.GROW)
+
+
+def _of_time(operator_: Callable[..., Any], *signatures: tuple[Type, Type, Type]) -> list[Overload]:
+    """Signatures on durations and timestamps.
+
+    No such value can come up while duration() and timestamp() are refused, but null fits the
+    signatures: `null + null` compiles in Kubernetes, and fails.
+    """
+    return [function(operator_, left, right, result=result) for left, right, result in signatures]
 
 
 def _ordered(accept: tuple[int, ...]) -> tuple[Overload, ...]:
@@ -93,31 +113,51 @@ def _ordered(accept: tuple[int, ...]) -> tuple[Overload, ...]:
     def plain(left: Any, right: Any) -> bool:
         return ((left > right) - (left < right)) in accept
 
-    same = [function(plain, type_, type_, result=BOOL) for type_ in (BOOL, INT, STRING, BYTES)]
-    mixed = [
-        function(numbers, left, right, result=BOOL)
-        for left in (INT, UINT, DOUBLE)
-        for right in (INT, UINT, DOUBLE)
-        if (left, right) != (INT, INT)
-    ]
-    return (*same, *mixed)
+    # The order counts: the first signature that fits tells the type of what was not known.
+    return (
+        function(plain, BOOL, BOOL, result=BOOL),
+        function(plain, INT, INT, result=BOOL),
+        *(
+            function(numbers, left, right, result=BOOL)
+            for left, right in (
+                *((INT, DOUBLE), (INT, UINT), (UINT, UINT), (UINT, DOUBLE), (UINT, INT)),
+                *((DOUBLE, DOUBLE), (DOUBLE, INT), (DOUBLE, UINT)),
+            )
+        ),
+        function(plain, STRING, STRING, result=BOOL),
+        function(plain, BYTES, BYTES, result=BOOL),
+        *_of_time(plain, (TIMESTAMP, TIMESTAMP, BOOL), (DURATION, DURATION, BOOL)),
+    )
 
 
 FUNCTIONS: Final[Library] = {
     "+": (
-        *_integers(operator.add),
-        _doubles(operator.add),
-        _add_sized(STRING),
         _add_sized(BYTES),
+        _doubles(operator.add),
+        *_of_time(
+            operator.add,
+            (DURATION, DURATION, DURATION),
+            (DURATION, TIMESTAMP, TIMESTAMP),
+            (TIMESTAMP, DURATION, TIMESTAMP),
+        ),
+        _ints(operator.add),
         _add_sized(_ITEMS),
+        _add_sized(STRING),
+        _uints(operator.add),
     ),
-    "-": (*_integers(operator.sub), _doubles(operator.sub)),
-    "*": (*_integers(operator.mul), _doubles(_multiply)),
-    "/": (*_integers(_quotient), _doubles(_divide)),
-    "%": _integers(_remainder),
+    "-": (
+        _doubles(operator.sub),
+        *_of_time(operator.sub, (DURATION, DURATION, DURATION)),
+        _ints(operator.sub),
+        *_of_time(operator.sub, (TIMESTAMP, DURATION, TIMESTAMP), (TIMESTAMP, TIMESTAMP, DURATION)),
+        _uints(operator.sub),
+    ),
+    "*": (_doubles(_multiply), _ints(operator.mul), _uints(operator.mul)),
+    "/": (_doubles(_divide), _ints(_quotient), _uints(_quotient)),
+    "%": (_ints(_remainder), _uints(_remainder)),
     "-_": (
-        function(lambda value: int_result(-value), INT, result=INT),
         function(operator.neg, DOUBLE, result=DOUBLE),
+        function(lambda value: int_result(-value), INT, result=INT),
     ),
     "!_": (function(operator.not_, BOOL, result=BOOL),),
     "<": _ordered((-1,)),

@@ -8,7 +8,7 @@ from typing import Any, Final
 from dragoon.cel.errors import ExpressionFailedError
 from dragoon.cel.functions import Effort, Library, function, method
 from dragoon.cel.types import BOOL, list_of, optional_of, parameter
-from dragoon.cel.values import ABSENT, OptionalValue
+from dragoon.cel.values import ABSENT, DomainMap, OptionalValue
 
 _V: Final = parameter("V")
 _OPTIONAL: Final = optional_of(_V)
@@ -19,8 +19,11 @@ def _of(value: Any) -> OptionalValue:
 
 
 def _of_non_zero(value: Any) -> OptionalValue:
+    # The maps of a device that know every domain are never empty, to Kubernetes.
     empty = value is None or (
-        isinstance(value, bool | int | float | str | bytes | tuple | dict) and not value
+        isinstance(value, bool | int | float | str | bytes | tuple | dict)
+        and not value
+        and type(value) is not DomainMap
     )
     return ABSENT if empty else _of(value)
 

@@ -175,8 +175,8 @@ def _text(value: Any) -> str:
 FUNCTIONS: Final[Library] = {
     "size": tuple(
         make(len, type_, result=INT)
+        for type_ in (BYTES, _LIST, _MAP, STRING)
         for make in (function, method)
-        for type_ in (STRING, BYTES, _LIST, _MAP)
     ),
     "dyn": (function(_same, _A, result=DYN),),
     "bool": (
