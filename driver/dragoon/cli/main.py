@@ -24,6 +24,17 @@ COMMANDS: Final = {
     ),
     "devices": Lazy("devices", "Show the devices that this node would publish."),
     "topo": Lazy("topo", "Show how the GPUs of this node are connected."),
+    "explain": Lazy(
+        "explain", "Say why a claim or a pod has its devices, or why it waits and what would help."
+    ),
+    "why": Lazy(
+        "why",
+        "Say why a claim or a pod has its devices, or why it waits and what would help.",
+        hidden=True,
+    ),
+    "simulate": Lazy(
+        "simulate", "Say what would be allocated if these files were applied; nothing is written."
+    ),
     "lint": Lazy("lint", "Check manifests of claims, pods and classes, without a cluster."),
     "rbac": Lazy("rbac", "Print the rights the plugin needs, as YAML for kubectl apply."),
     "version": Lazy("version", "Show the version."),

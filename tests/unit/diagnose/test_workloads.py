@@ -4,7 +4,7 @@ import pytest
 
 from dragoon.diagnose.manifests import Manifests
 from dragoon.diagnose.workloads import PER_NODE, pod_templates
-from tests.unit.diagnose.cases import case, manifests, needs_case_files
+from tests.unit.diagnose.cases import Raw, case, manifests, needs_case_files
 
 
 def templates(found: Manifests) -> list[tuple[str, str, int]]:
@@ -75,7 +75,7 @@ def test_the_pods_of_the_case_manifests(name: str, expected: list[tuple[str, str
 
 
 def test_other_workloads_are_counted_as_their_controllers_do() -> None:
-    spec = {"template": {"spec": {}}}
+    spec: Raw = {"template": {"spec": {}}}
     found = manifests(
         {"apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": {"name": "d"}, "spec": spec},
         {

@@ -1,0 +1,49 @@
+"""Where explain and simulate look: the live cluster, or a saved one. Nothing is written to either."""
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from dragoon.diagnose import saving
+from dragoon.diagnose.snapshot import ClusterSnapshot
+
+_Command = TypeVar("_Command", bound=Callable[..., Any])
+
+_FOLDER = click.Path(path_type=Path)
+
+
+def source_options(command: _Command) -> _Command:
+    """Adds the options that say where to look; the command gets them as keywords."""
+    command = click.option(
+        "--save", type=_FOLDER, help="Save what was looked at into this new folder, to send it."
+    )(command)
+    command = click.option(
+        "--kubeconfig", type=_FOLDER, help="How to reach the cluster; as for kubectl without it."
+    )(command)
+    return click.option(
+        "--snapshot", type=_FOLDER, help="Look at this saved cluster instead of the live one."
+    )(command)
+
+
+def look(snapshot: Path | None, kubeconfig: Path | None, save: Path | None) -> ClusterSnapshot:
+    """What is there. With save it is written into that folder, and said so on stderr."""
+    found = asyncio.run(_live(kubeconfig)) if snapshot is None else saving.load(snapshot)
+    if save is not None:
+        files = saving.save(found, save)
+        click.echo(f"saved {len(files)} files in {save}", err=True)
+    return found
+
+
+async def _live(kubeconfig: Path | None) -> ClusterSnapshot:
+    # Imported here: half a second, and a saved cluster needs none of it.
+    from dragoon.diagnose.gathering import gather  # noqa: PLC0415
+    from dragoon.kube.connecting import connect  # noqa: PLC0415
+
+    api = await connect(kubeconfig)
+    try:
+        return await gather(api, source=api.server)
+    finally:
+        await api.close()

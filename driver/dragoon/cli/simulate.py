@@ -1,0 +1,85 @@
+"""`dragoon simulate`: what would be allocated if these files were applied."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+import click
+
+from dragoon.cli import cluster_source, exits
+from dragoon.cli.answers import print_placement, print_remedies, print_section
+from dragoon.cli.output import Cell, Form, Row, Tone, form_option, print_data, print_table
+from dragoon.diagnose import answers
+from dragoon.diagnose.manifests import Manifests
+from dragoon.diagnose.placing import Verdict
+from dragoon.diagnose.simulating import Simulated, Simulation, simulate
+
+_HEADER: Final = ("OBJECT", "ROLE", "VERDICT", "PLACED", "NODES")
+_TONES: Final[dict[Verdict, Tone]] = {Verdict.PLACE: "good", Verdict.NEVER: "bad"}
+
+
+@click.command()
+@click.option(
+    "-f",
+    "--filename",
+    "files",
+    multiple=True,
+    required=True,
+    type=click.Path(path_type=Path),
+    help="A file or a folder with manifests; may be given again.",
+)
+@click.option("-n", "--namespace", default="default", show_default=True, help="Of objects without.")
+@cluster_source.source_options
+@form_option
+def command(
+    files: tuple[Path, ...],
+    namespace: str,
+    form: Form,
+    **source: Path | None,
+) -> int:
+    """Say what would be allocated if these files were applied; nothing is written."""
+    manifests = Manifests.read(files, namespace=namespace)
+    found = simulate(cluster_source.look(**source), manifests)
+    if form == "table":
+        _print(found)
+    else:
+        print_data(answers.simulated(found), form)
+    return exits.FINE if found.is_fine else exits.FINDINGS
+
+
+def _print(found: Simulation) -> None:
+    print_table(_HEADER, [_row(group) for group in found.groups])
+    for group in found.groups:
+        if group.verdict is Verdict.PLACE or group.placement is None:
+            print_section(f"{_name(group)} gets", _devices(group))
+            continue
+        click.echo()
+        click.secho(f"{_name(group)}: {group.verdict.value}", bold=True)
+        click.echo(f"  {group.placement.message}")
+        print_placement(group.placement)
+        if group.remedies is not None:
+            print_remedies(group.remedies)
+    for note in found.notes:
+        click.echo(f"note: {note}", err=True)
+
+
+def _row(group: Simulated) -> Row:
+    nodes = ", ".join(f"{node} ({count})" for node, count in group.nodes)
+    verdict = Cell(group.verdict.value, _TONES.get(group.verdict, "plain"))
+    return (
+        group.object,
+        group.role,
+        verdict,
+        f"{len(group.placed)} of {group.wanted}",
+        nodes,
+    )
+
+
+def _devices(group: Simulated) -> Iterator[str]:
+    for one in group.placed:
+        for device in one.devices:
+            yield f"{one.name} on {one.node}: {device}"
+
+
+def _name(group: Simulated) -> str:
+    return f"{group.object} {group.role}" if group.role else group.object

@@ -1,0 +1,163 @@
+"""A snapshot as the allocator takes it, and copies of it in which some claims hold nothing.
+
+One object that cannot be read is noted and left out; the others count.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Final
+from uuid import UUID
+
+from dragoon.allocator import Answer, ClusterState, allocate_on, allocate_over, verify
+from dragoon.diagnose.manifests import Raw, listed, mapping, text
+from dragoon.diagnose.snapshot import ClusterSnapshot, identity
+from dragoon.errors import DragoonError
+
+_PoolKey = tuple[str, str]
+_SHARES: Final = 0xD4A600 << 104
+"""Where made-up share IDs begin: random ones are elsewhere."""
+
+
+class Cluster:
+    """Asks the allocator about a snapshot. Mutable only while claims are set aside.
+
+    problems: objects that were left out, and why. nodes: in the order of their names.
+    """
+
+    def __init__(self, snapshot: ClusterSnapshot) -> None:
+        self.snapshot = snapshot
+        self.problems: list[str] = []
+        self._state = ClusterState()
+        self._shares = 0
+        for put, objects in (
+            (self._state.put_class, snapshot.classes),
+            (self._state.put_slice, snapshot.slices),
+            (self._state.put_rule, snapshot.taint_rules),
+            (self._state.put_claim, snapshot.claims),
+        ):
+            self._read(put, objects)
+        self._view = self._state.snapshot()
+        self._raw = _RawIndex(snapshot)
+        nodes = snapshot.nodes or self._raw.named_nodes()
+        self.nodes = tuple(sorted(nodes, key=lambda one: identity(one)[1]))
+
+    def allocate(self, claims: Sequence[Raw], node: Raw) -> Answer:
+        """What the allocator says of claims on a node. Raises as the allocator does."""
+        return allocate_on(self._view, claims, node, share_ids=self._share_id)
+
+    def allocate_over(self, claims: Sequence[Raw], nodes: Iterable[Raw]) -> Iterator[Answer]:
+        """The same for each node in turn."""
+        return allocate_over(self._view, claims, nodes, share_ids=self._share_id)
+
+    def allocate_without(self, claims: Sequence[Raw], node: Raw, gone: Sequence[Raw]) -> Answer:
+        """The same on a copy in which some claims hold nothing."""
+        try:
+            for one in gone:
+                self._state.put_claim(released(one))
+            view = self._state.snapshot()
+        finally:
+            for one in gone:
+                self._state.put_claim(one)
+        return allocate_on(view, claims, node, share_ids=self._share_id)
+
+    def verify(
+        self,
+        claims: Sequence[Raw],
+        allocations: Sequence[Raw],
+        node: Raw,
+        gone: Sequence[Raw] = (),
+    ) -> list[str]:
+        """What the allocator's verifier finds wrong with allocations, without some claims."""
+        names = {identity(one) for one in gone}
+        return verify(
+            claims,
+            allocations,
+            classes=self.snapshot.classes,
+            slices=self.slices(node),
+            allocated_claims=[one for one in self.holders(node) if identity(one) not in names],
+            node=node,
+            taint_rules=self.snapshot.taint_rules,
+        )
+
+    def holders(self, node: Raw) -> list[Raw]:
+        """The claims that hold devices of pools that this node has, by namespace and name."""
+        return self._raw.holders(identity(node)[1])
+
+    def slices(self, node: Raw) -> list[Raw]:
+        """All slices of the pools that this node has."""
+        return self._raw.slices(identity(node)[1])
+
+    def with_claim(self, claim: Raw) -> None:
+        """The claim is there from now on, as what simulate has placed."""
+        self._state.put_claim(claim)
+        self._view = self._state.snapshot()
+        self._raw.add(claim)
+
+    def _share_id(self) -> str:
+        """Share IDs that are the same in every run: nothing is written with them."""
+        self._shares += 1
+        return str(UUID(int=_SHARES + self._shares, version=4))
+
+    def _read(self, put: Callable[[Raw], None], objects: Iterable[Raw]) -> None:
+        for raw in objects:
+            try:
+                put(raw)
+            except DragoonError as error:
+                self.problems.append(error.message)
+
+
+class _RawIndex:
+    """Raw slices and claims by pool, and pools by node."""
+
+    def __init__(self, snapshot: ClusterSnapshot) -> None:
+        self._pools: dict[_PoolKey, list[Raw]] = {}
+        for one in snapshot.slices:
+            self._pools.setdefault(_pool(one), []).append(one)
+        self._local: dict[str, list[_PoolKey]] = {}
+        self._wide: list[_PoolKey] = []
+        for pool, slices in self._pools.items():
+            names = {text(mapping(one.get("spec")).get("nodeName")) for one in slices}
+            if "" in names:
+                self._wide.append(pool)
+            for name in names - {""}:
+                self._local.setdefault(name, []).append(pool)
+        self._held: dict[_PoolKey, dict[tuple[str, str], Raw]] = {}
+        for claim in snapshot.claims:
+            self.add(claim)
+
+    def add(self, claim: Raw) -> None:
+        for result in results(claim):
+            pool = text(result.get("driver")), text(result.get("pool"))
+            self._held.setdefault(pool, {})[identity(claim)] = claim
+
+    def named_nodes(self) -> tuple[Raw, ...]:
+        """Nodes by name alone, for a snapshot that has slices of them and no Node objects."""
+        return tuple({"metadata": {"name": name}} for name in self._local)
+
+    def slices(self, node: str) -> list[Raw]:
+        return [one for pool in self._pools_of(node) for one in self._pools[pool]]
+
+    def holders(self, node: str) -> list[Raw]:
+        found: dict[tuple[str, str], Raw] = {}
+        for pool in self._pools_of(node):
+            found |= self._held.get(pool, {})
+        return [found[name] for name in sorted(found)]
+
+    def _pools_of(self, node: str) -> list[_PoolKey]:
+        return list(dict.fromkeys((*self._local.get(node, ()), *self._wide)))
+
+
+def results(claim: Raw) -> list[Raw]:
+    """The results of a claim's allocation, none if it has none."""
+    allocation = mapping(mapping(claim.get("status")).get("allocation"))
+    return [mapping(one) for one in listed(mapping(allocation.get("devices")).get("results"))]
+
+
+def released(claim: Raw) -> Raw:
+    """A copy of the claim without its allocation."""
+    status = {k: v for k, v in mapping(claim.get("status")).items() if k != "allocation"}
+    return {**claim, "status": status}
+
+
+def _pool(slice_: Raw) -> _PoolKey:
+    spec = mapping(slice_.get("spec"))
+    return text(spec.get("driver")), text(mapping(spec.get("pool")).get("name"))

@@ -1,0 +1,118 @@
+"""The claims of a pod, and pods as a controller would make them from a workload."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from dragoon.diagnose.manifests import Raw, listed, mapping, text
+from dragoon.diagnose.snapshot import ClusterSnapshot, identity
+from dragoon.diagnose.workloads import PER_NODE, PodTemplate
+
+
+@dataclass(frozen=True, slots=True)
+class PodClaims:
+    """The claims of a pod in its order. problems: those that are not there, in words."""
+
+    pending: tuple[Raw, ...] = ()
+    allocated: tuple[Raw, ...] = ()
+    problems: tuple[str, ...] = ()
+
+
+def claims_of(pod: Raw, snapshot: ClusterSnapshot) -> PodClaims:
+    """The claims that a pod uses. One that is still to be made from a template counts as made."""
+    namespace, _ = identity(pod)
+    found: list[Raw] = []
+    problems: list[str] = []
+    for entry in listed(mapping(pod.get("spec")).get("resourceClaims")):
+        claim = _claim(pod, mapping(entry), namespace, snapshot)
+        if isinstance(claim, str):
+            problems.append(claim)
+        elif claim is not None:
+            found.append(claim)
+    return PodClaims(
+        tuple(one for one in found if not is_allocated(one)),
+        tuple(one for one in found if is_allocated(one)),
+        tuple(problems),
+    )
+
+
+def is_allocated(claim: Raw) -> bool:
+    """Whether the claim has devices."""
+    return bool(mapping(claim.get("status")).get("allocation"))
+
+
+def uses(pod: Raw, claim: Raw) -> bool:
+    """Whether the pod names the claim, or has had it made."""
+    namespace, name = identity(claim)
+    if identity(pod)[0] != namespace:
+        return False
+    named = [
+        text(mapping(entry).get("resourceClaimName"))
+        for entry in listed(mapping(pod.get("spec")).get("resourceClaims"))
+    ]
+    return name in (*named, *_made(pod).values())
+
+
+def pods_of(template: PodTemplate, nodes: Sequence[Raw]) -> Iterator[Raw]:
+    """The pods of a workload; of a DaemonSet one bound to each node."""
+    if template.count == PER_NODE:
+        for node in nodes:
+            _, name = identity(node)
+            yield _pod(template, f"{template.name}-{name}", {"nodeName": name})
+    elif template.item.kind == "Pod":
+        yield template.item.raw
+    else:
+        for number in range(template.count):
+            yield _pod(template, f"{template.name}-{number}", {})
+
+
+def _pod(template: PodTemplate, name: str, more: dict[str, Any]) -> Raw:
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {
+            "name": name,
+            "namespace": template.item.namespace,
+            "labels": dict(template.labels),
+        },
+        "spec": {**template.spec, **more},
+    }
+
+
+def _claim(pod: Raw, entry: Raw, namespace: str, snapshot: ClusterSnapshot) -> Raw | str | None:
+    """The claim, what is wrong, or None where the entry stands for no claim."""
+    label = text(entry.get("name"))
+    made = _made(pod)
+    if label in made and not made[label]:
+        return None  # The template's controller decided that the pod needs no claim.
+    name = text(entry.get("resourceClaimName")) or made.get(label, "")
+    template = text(entry.get("resourceClaimTemplateName"))
+    if name:
+        claim = snapshot.find("ResourceClaim", namespace, name)
+        return f"claim {namespace}/{name} is not there" if claim is None else claim
+    if not template:
+        return f"entry {label} names neither a claim nor a template"
+    found = snapshot.find("ResourceClaimTemplate", namespace, template)
+    if found is None:
+        return f"template {namespace}/{template} is not there"
+    return _from_template(found, namespace, f"{identity(pod)[1]}-{label}")
+
+
+def _made(pod: Raw) -> dict[str, str]:
+    """The claims that were made for a pod, by the name of its entry."""
+    statuses = listed(mapping(pod.get("status")).get("resourceClaimStatuses"))
+    return {
+        text(mapping(one).get("name")): text(mapping(one).get("resourceClaimName"))
+        for one in statuses
+    }
+
+
+def _from_template(template: Raw, namespace: str, name: str) -> Raw:
+    inner = mapping(template.get("spec"))
+    metadata = mapping(inner.get("metadata"))
+    return {
+        "apiVersion": "resource.k8s.io/v1",
+        "kind": "ResourceClaim",
+        "metadata": {**metadata, "namespace": namespace, "name": name, "uid": f"new:{name}"},
+        "spec": mapping(inner.get("spec")),
+    }
