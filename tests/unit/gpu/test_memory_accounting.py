@@ -1,14 +1,20 @@
 """Caps per cgroup in the simulated driver: both ways of counting, and what a probe would see."""
 
 from pathlib import Path
+from typing import Any
 
+import pynvml
 import pytest
 
 from dragoon.errors import HardwareError
 from dragoon.gpu.faults import FeatureMissingError
 from dragoon.gpu.limits import MemoryLimit
+from dragoon.gpu.nvml.library import Library
 from dragoon.gpu.sim.accounting import OutOfMemoryError
+from dragoon.gpu.sim.hardware import Hardware
+from dragoon.gpu.sim.library import SimulatedLibrary
 from dragoon.gpu.sim.occupants import Accounting, ProcessState
+from dragoon.gpu.sim.profiles import find_machine
 from dragoon.gpu.sim.state import Fault
 from tests.unit.gpu.rig import Rig, Simulate
 
@@ -114,3 +120,30 @@ def test_the_kernel_lists_the_cgroup_of_a_process(simulate: Simulate, pod: Path)
     machine.hardware.end(0, 42)
     assert not (proc / "42").exists()
     assert (proc / "43").exists()
+
+
+def test_the_library_itself_refuses_what_it_cannot_cap(tmp_path: Path) -> None:
+    def code(handle: Any, path: bytes | None) -> int:
+        limits = pynvml.c_nvmlSetMemoryLimits_v1_t(softLimit=0, hardLimit=MIB)
+        limits.nameSpace = path
+        try:
+            pynvml.nvmlDeviceSetMemoryLimits_v1(handle, limits)
+        except pynvml.NVMLError as error:
+            return int(error.value)
+        return 0
+
+    file = tmp_path / "machine.json"
+    hardware = Hardware.installed(file, find_machine("dgx-h100"), "node")
+    library = Library(SimulatedLibrary(hardware))
+    with library.held():
+        library.open()
+        whole, other = map(pynvml.nvmlDeviceGetHandleByIndex, (0, 1))
+        folder = str(tmp_path).encode()
+        assert code(whole, folder) == 13  # an older driver has no such symbol
+        hardware.set_accounting(Accounting.MISC)
+        assert [code(whole, p) for p in (folder, b"/nowhere", b"relative", None)] == [0, 2, 2, 2]
+        pynvml.nvmlDeviceSetMigMode(other, 1)
+        hardware.make_by_hand(1, "1g.10gb", 0)
+        mig = pynvml.nvmlDeviceGetMigDeviceHandleByIndex(other, 0)
+        assert [code(other, folder), code(mig, folder)] == [3, 3]
+        library.shut()
