@@ -19,6 +19,7 @@ class DeviceView:
     """One device. Texts are empty, and memory is None, where the device does not say it."""
 
     name: str
+    form: str
     product: str
     memory: Quantity | None
     nvlink_domain: str
@@ -32,6 +33,7 @@ class DeviceView:
         size = device.get("capacity", {}).get(attributes.MEMORY)
         return cls(
             name=device["name"],
+            form=_form(device),
             product=_text(device, "productName"),
             memory=quantity.parse(size["value"]) if size else None,
             nvlink_domain=_text(device, attributes.NVLINK_DOMAIN),
@@ -50,7 +52,14 @@ class DeviceView:
 
 def views(slices: Iterable[Object]) -> tuple[DeviceView, ...]:
     """Every device of the slices."""
-    return tuple(DeviceView.of(device) for item in slices for device in item["spec"]["devices"])
+    return tuple(
+        DeviceView.of(device) for item in slices for device in item["spec"].get("devices", ())
+    )
+
+
+def _form(device: Object) -> str:
+    """The type, and the profile of a MIG device: `mig 1g.10gb`."""
+    return f"{_text(device, attributes.TYPE)} {_text(device, attributes.PROFILE)}".strip()
 
 
 def _text(device: Object, attribute: str) -> str:

@@ -5,26 +5,46 @@ from typing import Any, Final
 
 import click
 
-from dragoon.app import hardware
+from dragoon.app import hardware, publishing
 from dragoon.app.device_view import views
 from dragoon.cli import exits, settings
 from dragoon.cli.output import Cell, Form, Row, form_option, print_data, print_table
 from dragoon.gpu.model import Inventory
 from dragoon.publish import slices
 
-HEADER: Final = ("NAME", "PRODUCT", "MEMORY", "NVLINK DOMAIN", "NUMA", "PCIE ROOT", "TAINTS")
+HEADER: Final = (
+    "NAME",
+    "FORM",
+    "PRODUCT",
+    "MEMORY",
+    "NVLINK DOMAIN",
+    "NUMA",
+    "PCIE ROOT",
+    "TAINTS",
+)
 
 Object = Mapping[str, Any]
 
 
 @click.command()
-@settings.setting_options(*hardware.SETTINGS, "driver_name")
+@settings.setting_options(
+    *hardware.SETTINGS, "driver_name", "forms", "mig_profiles", "kubelet_root", "state_dir"
+)
 @form_option
 def command(form: Form, **options: Any) -> int:
-    """Show the devices that this node would publish."""
+    """Show the devices that this node would publish.
+
+    Shares are shown where the plugin found a way to enforce them; the node's label is not asked.
+    """
     config = settings.load(options)
-    inventory = hardware.look_once(config)
-    found = slices.render(inventory, node=hardware.node_name(config), driver=config.driver_name)
+    inventory, divisions = publishing.look_at_forms(config)
+    found = slices.render(
+        inventory,
+        node=hardware.node_name(config),
+        driver=config.driver_name,
+        wishes=config.wishes,
+        divisions=divisions,
+    )
     if form == "table":
         print_table(HEADER, rows(found))
     else:
@@ -62,6 +82,7 @@ def rows(found: Iterable[Object]) -> list[Row]:
     return [
         (
             device.name,
+            device.form,
             device.product,
             device.memory_text,
             device.nvlink_domain,

@@ -23,6 +23,7 @@ Capture = pytest.CaptureFixture[str]
 ALL8 = [{0, 1, 2, 3, 4, 5, 6, 7}]
 ALL4 = [{0, 1, 2, 3}]
 DOMAINS: dict[str, list[set[int]]] = {
+    "a100-80gb": [],
     "a30-2way": [],
     "a40-8way-bridge-pairs": [{0, 1}, {2, 3}, {4, 5}, {6, 7}],
     "a6000-3way-one-bridge": [{0, 1}],
@@ -42,6 +43,7 @@ DOMAINS: dict[str, list[set[int]]] = {
     "l40s-4way-pcie": [],
     "mixed-3090-gtx1080": [],
     "mixed-a30-t4": [],
+    "rtx-pro-6000-2way": [],
     "rtx3090-2way-bridge": [{0, 1}],
     "rtx4090-8way-pcie": [],
     "rtx8000-4way-crossed-bridges": [{0, 3}, {1, 2}],
@@ -142,7 +144,7 @@ def test_the_table_has_one_line_for_each_device_and_no_decoration(capsys: Captur
     assert main.run(["devices", "--simulate", "rtx3090-2way-bridge", "--node-name", "n1"]) == 0
     header, *lines = capsys.readouterr().out.splitlines()
     assert re.split(r"  +", header) == [
-        *("NAME", "PRODUCT", "MEMORY", "NVLINK DOMAIN", "NUMA", "PCIE ROOT", "TAINTS")
+        *("NAME", "FORM", "PRODUCT", "MEMORY", "NVLINK DOMAIN", "NUMA", "PCIE ROOT", "TAINTS")
     ]
     assert len(lines) == 2
     for line in lines:
