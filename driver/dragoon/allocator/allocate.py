@@ -167,13 +167,14 @@ def allocate(
 def allocate_on(
     cluster: Snapshot,
     claims: Sequence[Raw],
-    node: Raw,
+    node: Raw | Node,
     *,
     attempts: int = ATTEMPT_LIMIT,
     share_ids: ShareIds = random_share_id,
 ) -> Answer:
     """The same as allocate, on a snapshot; gives up after that many attempts."""
-    views, where = tuple(map(claim_view, claims)), node_view(node)
+    views = tuple(map(claim_view, claims))
+    where = node if isinstance(node, Node) else node_view(node)
     try:
         pools = cluster.pools_on(where)
     except NodeSelectorError as error:

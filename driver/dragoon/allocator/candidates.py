@@ -5,18 +5,19 @@ those of the request, then the device's own node selection, then whether its cap
 when nobody else has a part of it. That is kube-scheduler's order (dra-api.md C.4).
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, NamedTuple
+from typing import Final, Literal, NamedTuple
 
 from dragoon import quantity
 from dragoon.allocator.amounts import CapacityError, Use, consumption
-from dragoon.allocator.model import Device, DeviceId, Node, PoolId, Request, Slice
+from dragoon.allocator.model import Device, DeviceId, Facts, Node, PoolId, Request, Slice
 from dragoon.allocator.nodes import NodeSelectorError, matches
 from dragoon.allocator.pools import Pool
 from dragoon.allocator.selection import Selector, SelectorError, selector
 from dragoon.cel import EvaluationError
 from dragoon.errors import DragoonError, InvalidInputError, UnsupportedError
+from dragoon.quantity import Quantity
 
 _REMEMBERED: Final = 64
 """Different questions that a pool remembers the answer to."""
@@ -58,6 +59,10 @@ class Failure:
         return kind(f"{place}: {self.message}", hint=self.hint)
 
 
+_Outcome = tuple[Use, ...] | Failure | None
+"""What a device would give, or why that is not known; None if it is not wanted."""
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Candidate:
     """A device that a request could have, and what it would take of its capacity.
@@ -94,31 +99,49 @@ def candidates(pool: Pool, query: Query) -> Sequence[Candidate]:
 
 def _found(pool: Pool, query: Query) -> Iterator[Candidate]:
     wanted = {name: quantity.parse(text) for name, text in query.capacity}
+    known: dict[Facts, _Outcome] = {}
     for slice_, device in pool.devices():
-        failure = _selects(query.of_class, "class", device)
-        if failure is None:
-            failure = _selects(query.of_request, "request", device)
-        if failure is None:
-            failure = _on_node(slice_, device, pool.node)
-        if failure is None:
-            try:
-                uses = consumption(device.facts.capacity, wanted)
-            except CapacityError as error:
-                failure = Failure("", 0, error.message)
-            else:
-                if uses is not None:
-                    yield Candidate(pool.id, slice_, device, uses)
-                continue
-        if isinstance(failure, Failure):
-            yield Candidate(pool.id, slice_, device, failure=failure)
+        facts = device.facts
+        if facts not in known:
+            known[facts] = _outcome(facts, query, wanted)
+        outcome = known[facts]
+        if outcome is not None and slice_.nodes is None and not isinstance(outcome, Failure):
+            outcome = _on_node(outcome, device, pool.node)
+        if isinstance(outcome, Failure):
+            yield Candidate(pool.id, slice_, device, failure=outcome)
+        elif outcome is not None:
+            yield Candidate(pool.id, slice_, device, outcome)
 
 
-def _selects(texts: tuple[str, ...], part: str, device: Device) -> Failure | bool | None:
+def _outcome(facts: Facts, query: Query, wanted: Mapping[str, Quantity]) -> _Outcome:
+    """What devices with these facts would give, None if they are not wanted."""
+    outcome = _selects(query.of_class, "class", facts)
+    if outcome is None:
+        outcome = _selects(query.of_request, "request", facts)
+    if outcome is False:
+        return None
+    if outcome is not None:
+        return outcome
+    try:
+        return consumption(facts.capacity, wanted)
+    except CapacityError as error:
+        return Failure("", 0, error.message)
+
+
+def _on_node(uses: tuple[Use, ...], device: Device, node: Node) -> _Outcome:
+    """The same for a device with its own node selection, None if that does not admit the node."""
+    try:
+        return uses if device.nodes is not None and matches(device.nodes, node) else None
+    except NodeSelectorError as error:
+        return Failure("", 0, error.message)
+
+
+def _selects(texts: tuple[str, ...], part: str, facts: Facts) -> "Failure | Literal[False] | None":
     """None if all selectors match, False if one does not, or the failure of one."""
     for position, text in enumerate(texts):
         try:
             one: Selector = selector(text)
-            if not one.matches(device.facts):
+            if not one.matches(facts):
                 return False
         except EvaluationError as error:
             hint = "guard the read with has() or .?field.orValue(default)"
@@ -130,13 +153,3 @@ def _selects(texts: tuple[str, ...], part: str, device: Device) -> Failure | boo
                 part, position, error.message, error.hint, general=True, unsupported=True
             )
     return None
-
-
-def _on_node(slice_: Slice, device: Device, node: Node) -> Failure | bool | None:
-    """None if the device's own node selection, where it has one, admits the node, else False."""
-    if slice_.nodes is not None:
-        return None
-    try:
-        return None if device.nodes is not None and matches(device.nodes, node) else False
-    except NodeSelectorError as error:
-        return Failure("", 0, error.message)

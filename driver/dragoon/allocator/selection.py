@@ -17,6 +17,9 @@ _KEPT: Final = 512
 _VERDICTS: Final = 65_536
 """Devices that a selector remembers its verdict for."""
 
+_Names = tuple[frozenset[str], frozenset[str]]
+"""Names of attributes and of capacities, as published."""
+
 
 class SelectorError(DragoonError):
     """A selector does not compile, or fails on a device that the search has come to."""
@@ -31,6 +34,7 @@ class Selector:
         self.text = text
         self.program: Program = compile_selector(text)
         self._reads = reads(text)
+        self._names: dict[str, _Names] = {}
         self._verdicts: dict[Any, bool] = {}
 
     def matches(self, facts: Facts) -> bool:
@@ -38,7 +42,7 @@ class Selector:
 
         Raises EvaluationError where the evaluation fails.
         """
-        key = facts if self._reads is None else _what_is_read(facts, self._reads)
+        key = facts if self._reads is None else self._what_is_read(facts, self._reads)
         verdict = self._verdicts.get(key)
         if verdict is None:
             verdict = self.program.evaluate(view_of(facts))
@@ -46,6 +50,20 @@ class Selector:
                 self._verdicts.clear()
             self._verdicts[key] = verdict
         return verdict
+
+    def _what_is_read(self, facts: Facts, wanted: frozenset[Read]) -> Any:
+        """The part of the facts that the selector looks at; equal parts give equal verdicts."""
+        names = self._names.get(facts.driver)
+        if names is None:
+            names = self._names[facts.driver] = _published(wanted, facts.driver)
+        attributes, capacity = names
+        return (
+            facts.driver,
+            facts.multiple,
+            facts.unreadable,
+            tuple([one for one in facts.attributes if one[0] in attributes]),
+            tuple([one for one in facts.capacity if one[0] in capacity]) if capacity else (),
+        )
 
 
 @lru_cache(maxsize=_KEPT)
@@ -75,18 +93,11 @@ def view_of(facts: Facts) -> DeviceView:
     )
 
 
-def _what_is_read(facts: Facts, wanted: frozenset[Read]) -> tuple[Any, ...]:
-    """The part of the facts that a selector looks at; equal parts give equal verdicts."""
-    driver = facts.driver
-    return (
-        driver,
-        facts.multiple,
-        facts.unreadable,
-        tuple(one for one in facts.attributes if ("attributes", *_named(one[0], driver)) in wanted),
-        tuple(one for one in facts.capacity if ("capacity", *_named(one[0], driver)) in wanted),
-    )
-
-
-def _named(name: str, driver: str) -> tuple[str, str]:
-    domain, slash, identifier = name.partition("/")
-    return (domain, identifier) if slash else (driver, name)
+def _published(wanted: frozenset[Read], driver: str) -> _Names:
+    """The names under which a driver may publish what is read: its own need no domain."""
+    names: dict[str, set[str]] = {"attributes": set(), "capacity": set()}
+    for part, domain, name in wanted:
+        names[part].add(f"{domain}/{name}")
+        if domain == driver:
+            names[part].add(name)
+    return frozenset(names["attributes"]), frozenset(names["capacity"])

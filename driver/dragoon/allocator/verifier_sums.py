@@ -158,38 +158,38 @@ def _is_multiple(distance: Quantity, step: Quantity) -> bool:
 
 
 def _counters(given: Sequence[_Given], held: Sequence[Raw], world: World) -> Iterator[str]:
-    """In every pool of which a device with counters is given, no counter is below zero."""
-    pools = {
-        spot.pool
-        for one in given
-        if (spot := world.find(one.result)) is not None and spot.device.get("consumesCounters")
-    }
-    for pool in sorted(pools):
-        left: dict[tuple[str, str], Quantity] = {
-            (one["name"], name): quantity.parse(str(counter["value"]))
-            for slice_ in world.slices_of(pool)
-            for one in slice_["spec"].get("sharedCounters") or ()
-            for name, counter in one["counters"].items()
-        }
-        in_use = {name_of(one) for one in held}
-        charged = [spot for spot in world.of_pool(pool) if spot.name in in_use]
-        shared = set(in_use)
-        for one in given:
-            spot = world.find(one.result)
-            if spot is None or spot.pool != pool:
-                continue
-            if spot.device.get("allowMultipleAllocations") and spot.name in shared:
-                continue
-            shared.add(spot.name)
-            charged.append(spot)
-        for spot in charged:
-            for use in spot.device.get("consumesCounters") or ():
-                for name, amount in use["counters"].items():
-                    key = use["counterSet"], name
-                    if key not in left:
-                        yield f"device {spot.name} consumes the counter {name} that is not there"
-                    else:
-                        left[key] -= quantity.parse(str(amount["value"]))
-        for (set_name, name), rest in sorted(left.items()):
+    """In every pool of which a device with counters is newly charged, no counter is below zero."""
+    in_use = {name_of(one) for one in held}
+    charged: dict[tuple[str, str], list[Spot]] = defaultdict(list)
+    shared = set(in_use)
+    for one in given:
+        spot = world.find(one.result)
+        if spot is None or not spot.device.get("consumesCounters"):
+            continue
+        if spot.device.get("allowMultipleAllocations") and spot.name in shared:
+            continue
+        shared.add(spot.name)
+        charged[spot.pool].append(spot)
+    for pool, new in charged.items():
+        old = (spot for spot in world.of_pool(pool) if spot.name in in_use)
+        for (set_name, name), rest in sorted(_left(pool, (*old, *new), world).items()):
             if rest < ZERO:
                 yield f"counter {name} of {set_name} in pool {'/'.join(pool)} is at {rest}"
+
+
+def _left(
+    pool: tuple[str, str], spots: Iterable[Spot], world: World
+) -> dict[tuple[str, str], Quantity]:
+    """What these devices leave of each counter; one that is not there is at less than nothing."""
+    left: dict[tuple[str, str], Quantity] = {
+        (one["name"], name): quantity.parse(str(counter["value"]))
+        for slice_ in world.slices_of(pool)
+        for one in slice_["spec"].get("sharedCounters") or ()
+        for name, counter in one["counters"].items()
+    }
+    for spot in spots:
+        for use in spot.device.get("consumesCounters") or ():
+            for name, amount in use["counters"].items():
+                key = use["counterSet"], name
+                left[key] = left.get(key, ZERO) - quantity.parse(str(amount["value"]))
+    return left
