@@ -12,12 +12,10 @@ from typing import Annotated, Any, Final, Literal
 import msgspec
 from msgspec import Meta
 
-from dragoon.api.forms import parse_forms, parse_profiles
 from dragoon.api.names import DRIVER_NAME, check_driver_name
 from dragoon.app import config_file
 from dragoon.app.setting import Setting
 from dragoon.errors import ConfigError
-from dragoon.publish.choosing import Wishes
 from dragoon.publish.slices import check_node_name
 
 Absolute = Annotated[str, Meta(pattern="^/")]
@@ -81,23 +79,37 @@ class PluginConfig(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
         str,
         Meta(description="The file that keeps the simulated hardware's state over restarts."),
     ] = ""
+    hami_library: Annotated[
+        str,
+        Meta(
+            pattern="^(/|$)",
+            description="Where the node has HAMi-core's library, for shares of the tier hami; empty means not offered.",
+        ),
+    ] = ""
+    hami_sha256: Annotated[
+        str,
+        Meta(
+            pattern="^([0-9a-f]{64})?$",
+            description="The library's SHA-256; with another one no share is prepared.",
+        ),
+    ] = ""
+    cgroup_root: Annotated[
+        Absolute,
+        Meta(
+            description="Where the node's cgroup v2 tree is mounted, for shares of the tier cgroup."
+        ),
+    ] = "/sys/fs/cgroup"
+    allow_unenforced_shares: Annotated[
+        bool,
+        Meta(description="Offer shares that nothing limits (tier none) where no other tier works."),
+    ] = False
+    shares_time_slice: Annotated[
+        Literal["Default", "Short", "Medium", "Long"],
+        Meta(description="The time slice of GPUs with shares of the tier none."),
+    ] = "Default"
     listen: Annotated[
         str, Meta(description="Where /metrics, /healthz, /readyz and /debug/state are served.")
     ] = ":8080"
-    forms: Annotated[
-        str,
-        Meta(
-            pattern="^(whole|shared|mig)(,(whole|shared|mig))*$",
-            description="In which forms GPUs are published; the node's label dragoon.dev/forms wins. See docs/publishing.md.",
-        ),
-    ] = "whole"
-    mig_profiles: Annotated[
-        str,
-        Meta(
-            pattern="^[^ ]*$",
-            description="MIG profiles to publish beside the main ones, such as `1g.10gb+me,1g.20gb`, or `all`.",
-        ),
-    ] = ""
     inventory_seconds: Annotated[
         float, Meta(ge=1, le=3600, description="How often the hardware is looked at, in seconds.")
     ] = 60.0
@@ -122,11 +134,6 @@ class PluginConfig(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     def state_folder(self) -> Path:
         """Where the journal is kept."""
         return Path(self.state_dir or f"{self.kubelet_root}/plugins/{self.driver_name}")
-
-    @property
-    def wishes(self) -> Wishes:
-        """What is to be published of GPUs, where the node's label does not say."""
-        return Wishes(parse_forms(self.forms, "forms"), parse_profiles(self.mig_profiles))
 
 
 def _settings() -> dict[str, Setting]:
@@ -181,6 +188,12 @@ def check_plugin(config: PluginConfig) -> PluginConfig:
             hint="set NODE_NAME by the downward API (spec.nodeName) or give --node-name",
         )
     check_node_name(config.node_name)
+    if bool(config.hami_library) is not bool(config.hami_sha256):
+        lacking = "hamiSha256" if config.hami_library else "hamiLibrary"
+        raise ConfigError(
+            f"{lacking}: found nothing, but the other of hamiLibrary and hamiSha256 is set",
+            hint="set both: the checksum pins what is loaded into every process of a share",
+        )
     parse_listen(config.listen)
     return config
 
@@ -241,4 +254,6 @@ def _is_address(host: str) -> bool:
 def _shown(default: Any) -> str:
     if default == "":
         return "none"
+    if isinstance(default, bool):
+        return f"`{str(default).lower()}`"
     return f"`{default:g}`" if isinstance(default, float) else f"`{default}`"

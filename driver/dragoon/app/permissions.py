@@ -39,7 +39,12 @@ PLUGIN_RULES: Final = (
         "publishing this node's devices and repairing them",
     ),
     Rule(CLAIMS, ("get",), "what a claim was given, before its devices are prepared"),
-    Rule(PODS, ("list",), "who still uses a claim, before its devices are taken back"),
+    Rule(
+        PODS,
+        ("get", "list"),
+        "which containers see a share, before it is limited; who still uses a claim, before its "
+        "devices are taken back",
+    ),
     Rule(EVENTS, ("create", "patch"), "telling about another owner of a card"),
 )
 

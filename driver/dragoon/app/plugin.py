@@ -12,7 +12,6 @@ import contextlib
 import shutil
 import signal
 from collections.abc import Mapping, Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -20,13 +19,13 @@ import structlog
 
 from dragoon import __version__
 from dragoon.app import config as settings
-from dragoon.app import hardware, publishing
+from dragoon.app import enforcing, hardware
 from dragoon.app.config import PluginConfig
 from dragoon.app.freshness import FreshInventory
 from dragoon.app.reporting import Reporter, Traced
 from dragoon.app.supervision import Part, keep_running
 from dragoon.errors import DriverMissingError, HardwareError, KubeletError
-from dragoon.gpu.port import Gpus, MigCards
+from dragoon.gpu.port import Gpus, MemoryLimits
 from dragoon.gpu.watching import InventoryWatch
 from dragoon.kube.connecting import connect
 from dragoon.kube.events import EventRecorder
@@ -34,9 +33,9 @@ from dragoon.kube.port import Api
 from dragoon.kubelet.serving import KubeletPlugin
 from dragoon.prepare.common_edits import CommonEdits
 from dragoon.prepare.effects import HostEffects
+from dragoon.prepare.enforcement.probing import Probing
 from dragoon.prepare.engine import Engine
 from dragoon.prepare.settings import PrepareSettings
-from dragoon.publish.looking import Sources
 from dragoon.publish.offering import Offering
 from dragoon.publish.publisher import Publisher
 from dragoon.telemetry.endpoint import Endpoint
@@ -58,10 +57,10 @@ class Plugin:
         *,
         gpus: Gpus,
         api: Api,
-        mig: MigCards | None = None,
+        limits: MemoryLimits | None = None,
         first_look: float = FIRST_LOOK_SECONDS,
     ) -> None:
-        """mig: the same cards as they are divided. first_look: how long the start waits for them.
+        """limits: the cards' memory caps. first_look: how long the start waits for the driver.
 
         Raises DragoonError for settings that cannot work.
         """
@@ -74,22 +73,22 @@ class Plugin:
         self._publisher = Publisher(api, driver=driver, node=node, metrics=self.metrics)
         self._events = EventRecorder(api, COMPONENT, config.pod_name or node)
         self._offering = Offering(
-            api,
-            self._publisher,
-            driver=driver,
-            node=node,
-            recorder=self._events,
-            wishes=config.wishes,
-            sources=Sources(mig, partial(publishing.journal, config)),
+            api, self._publisher, driver=driver, node=node, recorder=self._events
         )
         self._watch.subscribe(self._reporter.found)
         self._watch.subscribe(self._offering.show)
+        prepare, fresh = _prepare_settings(config), FreshInventory(self._watch)
+        enforcement = enforcing.enforcement_of(config, prepare.paths, limits)
+        self._probing = Probing(
+            enforcement, fresh, self._offering.enforce, observer=self._reporter.observe
+        )
         self._engine = Engine(
             api,
-            FreshInventory(self._watch),
-            HostEffects(Path(config.proc_root)),
-            _prepare_settings(config),
+            fresh,
+            HostEffects(Path(config.proc_root), enforcing.cards_of(config, limits)),
+            prepare,
             common=_common_edits(config),
+            enforcement=enforcement,
             observer=self._reporter.observe,
         )
         self._kubelet = KubeletPlugin(
@@ -153,9 +152,6 @@ class Plugin:
             "gpus": len(inventory.gpus) if inventory else None,
             "lost": [str(card.address) for card in inventory.lost] if inventory else None,
             "hardware": str(self._watch.error) if self._watch.error else None,
-            "forms": list(self._offering.wanted.wishes.forms),
-            "formsFrom": self._offering.wanted.source,
-            "leaving": list(self._offering.leaving),
             "problems": list(self._offering.problems),
             "otherOwners": [owner.name for owner in self._offering.owners],
         }
@@ -163,6 +159,7 @@ class Plugin:
     def _parts(self) -> tuple[Part, ...]:
         return (
             Part("inventory", self._watch.run),
+            Part("enforcement", self._probing.run),
             Part("offering", self._offering.run),
             Part("publisher", self._publisher.run),
             Part("registration", self._follow_registration),
@@ -207,7 +204,7 @@ async def serve(config: PluginConfig) -> None:
         stack.push_async_callback(asyncio.to_thread, gpus.close)
         api = await connect(Path(config.kubeconfig) if config.kubeconfig else None)
         stack.push_async_callback(api.close)
-        await Plugin(config, gpus=gpus, api=api, mig=gpus.mig).run(stop)
+        await Plugin(config, gpus=gpus, api=api, limits=gpus.limits).run(stop)
 
 
 def _prepare_settings(config: PluginConfig) -> PrepareSettings:
@@ -218,6 +215,7 @@ def _prepare_settings(config: PluginConfig) -> PrepareSettings:
         cdi_folder=Path(config.cdi_root),
         dev_root=Path(config.dev_root),
         driver_root=Path(config.driver_root),
+        cgroup_root=Path(config.cgroup_root),
     )
 
 

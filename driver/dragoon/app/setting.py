@@ -56,6 +56,8 @@ def kind_of(value: Any) -> str:
 def _allowed(schema: Mapping[str, Any]) -> str:
     if "enum" in schema:
         return "one of " + ", ".join(schema["enum"])
+    if schema["type"] == "boolean":
+        return "true or false"
     if schema["type"] == "number":
         return f"a number from {schema['minimum']:g} to {schema['maximum']:g}"
     if schema.get("pattern") == "^/":

@@ -79,6 +79,13 @@ class DriverCards:
         return self.limits
 
 
+class SimulatedCards(DriverCards):
+    """Those of a simulated machine: it has caps, and no processes that could take turns."""
+
+    def set_time_slice(self, uuid: str, interval: TimeSlice) -> None:
+        """There is nothing that could be set."""
+
+
 UNCHANGEABLE_CARDS: Final = DriverCards()
 """Cards without caps."""
 

@@ -13,7 +13,8 @@ class PrepareSettings:
 
     state_folder holds journal and markers and must survive a reboot; cdi_folder is read by the
     container runtime and need not. dev_root and driver_root are where this node's `/dev` and the
-    driver's files are, seen from the container runtime (not `/` when the driver is containerised).
+    driver's files are, seen from the container runtime (not `/` when the driver is containerised);
+    cgroup_root is where this process sees the node's cgroup v2 tree.
 
     wait_s is how long one call waits for another claim, or for the API server: the kubelet cancels
     a call after 45 s and then retries only after 60 to 90 s (kubelet-tried.md section 0, point 1).
@@ -30,6 +31,7 @@ class PrepareSettings:
     cdi_folder: Path
     dev_root: Path = Path("/")
     driver_root: Path = Path("/")
+    cgroup_root: Path = Path("/sys/fs/cgroup")
     wait_s: float = 40.0
     reread_s: float = 5.0
     poll_s: float = 0.5
@@ -46,7 +48,7 @@ class PrepareSettings:
     @property
     def paths(self) -> Paths:
         """The files of claims."""
-        return Paths(self.driver, self.state_folder, self.cdi_folder)
+        return Paths(self.driver, self.state_folder, self.cdi_folder, self.cgroup_root)
 
     @property
     def pool(self) -> str:
