@@ -55,7 +55,7 @@ def _absorbing(rounds: Walk, body: Evaluate, *, decided: bool) -> Evaluate:
                 continue
             if outcome is decided:
                 return decided
-            if outcome is not (not decided):
+            if type(outcome) is not bool:
                 failure = failure or no_such_overload("macro", outcome)
         if failure is not None:
             raise failure
