@@ -16,6 +16,7 @@ from dragoon.kube.port import CLAIMS, PODS, Object
 from dragoon.prepare.clock import ManualClock
 from dragoon.prepare.effects import Effects
 from dragoon.prepare.effects_memory import Faults, MemoryDisk, MemoryEffects
+from dragoon.prepare.enforcement.choosing import Enforcement
 from dragoon.prepare.engine import Engine
 from dragoon.prepare.settings import PrepareSettings
 
@@ -100,6 +101,7 @@ class Scene:
     gpus: FixedGpus = field(default_factory=lambda: FixedGpus(inventory()))
     clock: ManualClock = field(default_factory=ManualClock)
     events: list[Any] = field(default_factory=list)
+    enforcement: Enforcement | None = None
 
     def engine(
         self,
@@ -117,6 +119,7 @@ class Scene:
             look or found,
             effects or MemoryEffects(self.disk, faults),
             settings(self.root, **changes),
+            enforcement=self.enforcement,
             clock=self.clock,
             observer=self.events.append,
         )
@@ -174,7 +177,11 @@ class Scene:
     @property
     def files(self) -> dict[str, bytes]:
         """What is on the disk below the node's root, but for the lock file."""
-        return {str(path.relative_to(self.root)): data for path, data in self.disk.files().items()}
+        return {
+            str(path.relative_to(self.root)): data
+            for path, data in self.disk.files().items()
+            if path.is_relative_to(self.root)
+        }
 
 
 def running() -> dict[str, Any]:
