@@ -4,6 +4,7 @@ Drawn from a `random.Random`: hypothesis gives one that it can shrink, a seed gi
 """
 
 from dataclasses import dataclass, field
+from itertools import chain
 from random import Random
 from typing import Any
 
@@ -137,7 +138,7 @@ def pool(dice: Dice, number: int, risky: bool) -> list[Raw]:
         groups.append({"sharedCounters": sets})
         parts = [forms(dice, card, sets[card]) for card in range(cards)]
         groups += (
-            [{"devices": sum(parts, [])}] if dice.rare(2) else [{"devices": part} for part in parts]
+            [{"devices": list(chain.from_iterable(parts))}] if dice.rare(2) else [{"devices": part} for part in parts]
         )
     else:
         groups.append({"devices": [device(dice, f"d{i}") for i in range(dice.random.randrange(7))]})
