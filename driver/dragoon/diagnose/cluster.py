@@ -15,6 +15,8 @@ from dragoon.errors import DragoonError
 _PoolKey = tuple[str, str]
 _SHARES: Final = 0xD4A600 << 104
 """Where made-up share IDs begin: random ones are elsewhere."""
+ATTEMPTS: Final = 20_000
+"""Devices tried before a question about a copy is given up: some tenths of a second."""
 
 
 class Cluster:
@@ -40,16 +42,22 @@ class Cluster:
         nodes = snapshot.nodes or self._raw.named_nodes()
         self.nodes = tuple(sorted(nodes, key=lambda one: identity(one)[1]))
 
-    def allocate(self, claims: Sequence[Raw], node: Raw) -> Answer:
-        """What the allocator says of claims on a node. Raises as the allocator does."""
-        return allocate_on(self._view, claims, node, share_ids=self._share_id)
-
     def allocate_over(self, claims: Sequence[Raw], nodes: Iterable[Raw]) -> Iterator[Answer]:
-        """The same for each node in turn."""
+        """What the allocator says of claims on each node in turn. Raises as the allocator does."""
         return allocate_over(self._view, claims, nodes, share_ids=self._share_id)
 
-    def allocate_without(self, claims: Sequence[Raw], node: Raw, gone: Sequence[Raw]) -> Answer:
-        """The same on a copy in which some claims hold nothing."""
+    def allocate_without(
+        self,
+        claims: Sequence[Raw],
+        node: Raw,
+        gone: Sequence[Raw],
+        *,
+        attempts: int = ATTEMPTS,
+    ) -> Answer:
+        """What it says on one node of a copy in which some claims hold nothing.
+
+        attempts: devices tried before it gives up. Raises as the allocator does.
+        """
         try:
             for one in gone:
                 self._state.put_claim(released(one))
@@ -57,7 +65,7 @@ class Cluster:
         finally:
             for one in gone:
                 self._state.put_claim(one)
-        return allocate_on(view, claims, node, share_ids=self._share_id)
+        return allocate_on(view, claims, node, attempts=attempts, share_ids=self._share_id)
 
     def verify(
         self,

@@ -170,8 +170,10 @@ def _verdict(
         if any(not note.problem.startswith("invalid") for note in misfit.explanation.pools):
             return Verdict.WAIT  # A pool is being updated: nobody knows yet what it will have.
         gone = cluster.holders(node)
-        if gone and isinstance(cluster.allocate_without(claims.pending, node, gone), Allocated):
+        alone = cluster.allocate_without(claims.pending, node, gone) if gone else misfit
+        if isinstance(alone, Allocated):
             return Verdict.WAIT
+        kinds.add(alone.kind)
     return Verdict.UNKNOWN if Kind.STOPPED in kinds else Verdict.NEVER
 
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from dragoon.allocator import Allocated
+from dragoon.allocator import Allocated, Answer, Kind, Unsatisfiable
 from dragoon.diagnose.cluster import Cluster
 from dragoon.diagnose.manifests import Raw
 from dragoon.diagnose.placing import nearest_misfits
@@ -16,6 +16,10 @@ from dragoon.errors import DragoonError
 
 TRIALS: Final = 600
 """Allocations before it gives up: about a second."""
+_ATTEMPTS: Final = 2_000
+"""Devices tried in one allocation: some tens of milliseconds."""
+_STOPPED: Final = 20
+"""Allocations that one counts for which reached this limit."""
 NODES: Final = 8
 """Nodes that are tried, those that come nearest to fitting first."""
 OFFERED: Final = 5
@@ -70,7 +74,7 @@ class Remedy:
 class Remedies:
     """What would help, the smallest change first. tried: changes that were tried.
 
-    complete: no change that was thought of was left out for want of time.
+    complete: of every change that was thought of it is known whether it helps.
     """
 
     offered: tuple[Remedy, ...] = ()
@@ -89,12 +93,19 @@ class _Budget:
     """Mutable: the trials that are left."""
 
     def __init__(self, trials: int) -> None:
-        self.left = trials
+        self._left = trials
         self.tried = 0
+        self.is_sure = True
 
     @property
     def is_spent(self) -> bool:
-        return self.left <= 0
+        return self._left <= 0
+
+    def charge(self, answer: Answer) -> None:
+        """Counts an allocation; one that was given up leaves it open whether the change helps."""
+        stopped = isinstance(answer, Unsatisfiable) and answer.kind is Kind.STOPPED
+        self._left -= _STOPPED if stopped else 1
+        self.is_sure &= not stopped
 
 
 def remedies(
@@ -115,7 +126,7 @@ def remedies(
     offered = [*_to_claims(cluster, claims, nodes, budget)]
     if len(offered) < OFFERED:
         offered += _holders(cluster, claims, nodes, budget)
-    return Remedies(tuple(offered), budget.tried, not budget.is_spent)
+    return Remedies(tuple(offered), budget.tried, budget.is_sure and not budget.is_spent)
 
 
 def _to_claims(
@@ -171,11 +182,11 @@ def _fits(
     for node in nodes:
         if budget.is_spent:
             return None
-        budget.left -= 1
         try:
-            answer = cluster.allocate_without(claims, node, gone)
+            answer = cluster.allocate_without(claims, node, gone, attempts=_ATTEMPTS)
         except DragoonError:
             return None  # A change that makes a claim Dragoon cannot read.
+        budget.charge(answer)
         if isinstance(answer, Allocated) and not cluster.verify(
             claims, answer.allocations, node, gone
         ):
