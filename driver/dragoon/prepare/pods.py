@@ -42,6 +42,10 @@ async def look(api: Api, own: Given, settings: PrepareSettings) -> PodLook:
     try:
         async with asyncio.timeout(settings.api_patience_s):
             pod = await api.get(PODS, name, namespace=namespace)
+            if pod["metadata"]["uid"] != uid:
+                raise ClaimGoneError(
+                    f"claim {own.ref}: its pod {name} ({uid}) does not exist any more"
+                )
             found = {own.ref.name: own}
             for claim in sorted(_every_claim(pod) - {own.ref.name}):
                 raw = await api.get(CLAIMS, claim, namespace=namespace)
@@ -55,8 +59,6 @@ async def look(api: Api, own: Given, settings: PrepareSettings) -> PodLook:
         raise ApiUnavailableError(
             f"pod {namespace}/{name}: the API server does not answer"
         ) from error
-    if pod["metadata"]["uid"] != uid:
-        raise ClaimGoneError(f"claim {own.ref}: its pod {name} ({uid}) does not exist any more")
     return PodLook(pod, found)
 
 
