@@ -5,17 +5,23 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from dragoon.api.claims import ClaimRef
 from dragoon.api.enforcement import NodeEnforcement, Tier
 from dragoon.api.opaque_config import API_VERSION, TimeSlice
+from dragoon.errors import DragoonError
 from dragoon.gpu.model import Inventory, PciAddress
 from dragoon.gpu.naming import shared_name
 from dragoon.kube.port import CLAIMS, PODS, Object
 from dragoon.prepare.effects_memory import MemoryEffects
+from dragoon.prepare.enforcement import region
 from dragoon.prepare.enforcement.cgroup import Cgroup
 from dragoon.prepare.enforcement.choosing import Enforcement
-from dragoon.prepare.enforcement.hami import Hami
+from dragoon.prepare.enforcement.hami import Hami, region_file
 from dragoon.prepare.enforcement.none import Unenforced
+from dragoon.prepare.engine import Engine
+from dragoon.prepare.injection import Injected, inject
 from dragoon.prepare.paths import Paths
 from tests.unit.prepare.scene import DRIVER, POOL, Scene, claim_object, gpu, settings
 
@@ -160,3 +166,30 @@ async def pod_with_claims(
         ]
     }
     return await scene.api.replace(PODS, pod, subresource="status"), refs
+
+
+def limits_of(scene: Scene, pod: Any, name: str = "main") -> list[tuple[str, int, int]]:
+    """(UUID, bytes, per cent) of each ordinal in the region of a container."""
+    data = scene.disk.files()[region_file(PATHS, pod["metadata"]["uid"], name)]
+    return [(one.uuid, one.limit, one.cores) for one in region.read(data)]
+
+
+async def inside(scene: Scene, engine: Engine, *claims: ClaimRef, request: str = "") -> Injected:
+    """What a container gets that names these claims, or one request of them."""
+    documents = [
+        data for path, data in scene.disk.files().items() if path.parent == PATHS.cdi_folder
+    ]
+    devices = [one for claim in claims for one in await engine.prepare(claim)]
+    wanted = [one for one in devices if not request or request in one.requests]
+    return inject(documents, [cdi_id for one in wanted for cdi_id in one.cdi_ids])
+
+
+def variables(got: Injected) -> dict[str, str]:
+    return dict(entry.split("=", 1) for entry in got.env)
+
+
+async def refused(engine: Engine, claim: ClaimRef) -> DragoonError:
+    with pytest.raises(DragoonError) as caught:
+        await engine.prepare(claim)
+    assert not caught.value.retryable
+    return caught.value
