@@ -45,7 +45,7 @@ _REPEAT = 20
 def options(parser: argparse.ArgumentParser) -> None:
     """Declares the options of `bench allocator`."""
     parser.add_argument("--nodes", type=int, default=1000)
-    parser.add_argument("--pods", type=int, default=16_000)
+    parser.add_argument("--pods", type=int, default=7_200)
     parser.add_argument("--rounds", type=int, default=3, help="of what takes less than a second")
 
 

@@ -78,12 +78,13 @@ def slices(node: str, serial: int) -> list[Object]:
 def claims(count: int) -> list[Object]:
     """Claims of one request each, in a mix of all forms."""
     wishes: list[Object] = [
-        *({"deviceClassName": "gpu"},) * 2,
+        *({"deviceClassName": "gpu", "count": 4},) * 2,
         *({"deviceClassName": "shared", "capacity": {"requests": {"memory": "20Gi"}}},) * 4,
         *(_mig("1g.10gb"),) * 3,
         _mig("2g.20gb"),
         *(_mig("3g.40gb"),) * 2,
         {"deviceClassName": "gpu", "selectors": [{"cel": {"expression": _LARGE}}], "count": 2},
+        {"deviceClassName": "gpu"},
     ]
     return [
         {

@@ -1,6 +1,6 @@
 """Random clusters and pods with every allocator feature, biased to where decisions are close.
 
-Drawn from a `random.Random`: hypothesis gives one that it can shrink, a seed gives one to replay.
+Drawn from a `random.Random`: a seed is enough to make a scene again.
 """
 
 from dataclasses import dataclass, field
@@ -138,7 +138,9 @@ def pool(dice: Dice, number: int, risky: bool) -> list[Raw]:
         groups.append({"sharedCounters": sets})
         parts = [forms(dice, card, sets[card]) for card in range(cards)]
         groups += (
-            [{"devices": list(chain.from_iterable(parts))}] if dice.rare(2) else [{"devices": part} for part in parts]
+            [{"devices": list(chain.from_iterable(parts))}]
+            if dice.rare(2)
+            else [{"devices": part} for part in parts]
         )
     else:
         groups.append({"devices": [device(dice, f"d{i}") for i in range(dice.random.randrange(7))]})
