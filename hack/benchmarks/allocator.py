@@ -91,7 +91,7 @@ def _compare(binary: Path, nodes: int, pods: int, decide: _Decide) -> float:
             for serial, node in enumerate(forms.nodes(nodes))
             for one in forms.slices(node["metadata"]["name"], serial)
         ],
-        "claims": forms.claims(pods),
+        "claims": forms.claims(pods, whole=1 if decide is _on_one else 4),
         "repeat": _REPEAT if decide is _on_one else 1,
     }
     theirs = _theirs(binary, scenario)

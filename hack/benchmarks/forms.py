@@ -75,10 +75,10 @@ def slices(node: str, serial: int) -> list[Object]:
     ]
 
 
-def claims(count: int) -> list[Object]:
-    """Claims of one request each, in a mix of all forms."""
+def claims(count: int, *, whole: int) -> list[Object]:
+    """Claims of one request each, in a mix of all forms; some want that many whole GPUs."""
     wishes: list[Object] = [
-        *({"deviceClassName": "gpu", "count": 4},) * 2,
+        *({"deviceClassName": "gpu", "count": whole},) * 2,
         *({"deviceClassName": "shared", "capacity": {"requests": {"memory": "20Gi"}}},) * 4,
         *(_mig("1g.10gb"),) * 3,
         _mig("2g.20gb"),

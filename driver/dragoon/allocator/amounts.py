@@ -121,7 +121,7 @@ def _up_to_step(requested: Quantity, least: Quantity, policy: Policy) -> Quantit
     if _in_millis(policy):
         count = _millis(requested)
         if count is None:
-            raise CapacityError(f"{requested} is not a whole number of milli units")
+            raise CapacityError(f"{requested} cannot be counted in milli units")
         rounded = _next(count, _whole_millis(least), _whole_millis(step), requested)
         if rounded % 1000:
             return Quantity(rounded, -3, step.format)

@@ -112,9 +112,7 @@ def _is_everything(raw: Raw, owner: str) -> bool:
 
 
 def _count(raw: Raw, owner: str) -> int:
-    count = raw.get("count")
-    if count is None:
-        return 1
+    count = raw.get("count") or 1  # The API server makes 1 of 0, too.
     if not isinstance(count, int) or count < 1:
         raise InvalidInputError(f"{owner}: count: found {count!r}, allowed is a number from 1")
     return count

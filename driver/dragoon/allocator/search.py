@@ -144,15 +144,15 @@ class _Search:
     def _wishes_of(self, index: int) -> list[list[_Wish]]:
         """What a claim wishes, checked against the number of devices it can have."""
         claim = self._problem.claims[index]
-        found = [
-            [self._wish(index, number, request) for request in wanted.alternatives]
-            for number, wanted in enumerate(claim.requests)
-        ]
-        total = sum(min(wish.count for wish in alternatives) for alternatives in found)
-        if total > MAX_DEVICES:
-            raise TooManyDevicesError(
-                f"claim {claim}: asks for {total} devices, a claim can have {MAX_DEVICES}"
-            )
+        found: list[list[_Wish]] = []
+        total = 0
+        for number, wanted in enumerate(claim.requests):
+            found.append([self._wish(index, number, request) for request in wanted.alternatives])
+            total += min(wish.count for wish in found[-1])
+            if total > MAX_DEVICES:
+                raise TooManyDevicesError(
+                    f"claim {claim}: asks for {total} devices, a claim can have {MAX_DEVICES}"
+                )
         return found
 
     def _wish(self, index: int, number: int, request: Request) -> _Wish:

@@ -28,11 +28,15 @@ class SelectorError(DragoonError):
 
 
 class Selector:
-    """A compiled selector that remembers its verdicts, failures excepted."""
+    """A compiled selector that remembers its verdicts, failures excepted.
+
+    evaluations: how often it was really evaluated.
+    """
 
     def __init__(self, text: str) -> None:
         self.text = text
         self.program: Program = compile_selector(text)
+        self.evaluations = 0
         self._reads = reads(text)
         self._names: dict[str, _Names] = {}
         self._verdicts: dict[Any, bool] = {}
@@ -45,6 +49,7 @@ class Selector:
         key = facts if self._reads is None else self._what_is_read(facts, self._reads)
         verdict = self._verdicts.get(key)
         if verdict is None:
+            self.evaluations += 1
             verdict = self.program.evaluate(view_of(facts))
             if len(self._verdicts) >= _VERDICTS:
                 self._verdicts.clear()

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from dragoon.allocator.verifier_sums import allocated, sums
+from dragoon.allocator.verifier_sums import allocated, lacking, sums
 from dragoon.allocator.verifier_world import Raw, Spot, World, admits, name_of
 from dragoon.cel import compile_selector, device_view
 from dragoon.errors import DragoonError
@@ -97,15 +97,15 @@ class _Check:
     def _everything(self, full: str, wanted: Raw) -> Iterator[str]:
         given = {name_of(one) for one in self._results if one["request"] == full}
         for spot in self._world.spots():
-            fits = not list(self._selected(wanted, spot)) and not _lacking(wanted, spot)
-            if fits and spot.name not in given:
+            misfits = [*self._selected(wanted, spot), *lacking(wanted, spot)]
+            if not misfits and spot.name not in given:
                 yield f"request {full} wants all devices, {spot.name} is missing"
 
     def _device(self, result: Raw, spot: Spot, request: Raw) -> Iterator[str]:
         if not self._world.is_here(spot):
             yield f"device {spot.name} cannot be used on this node"
         yield from self._selected(request, spot)
-        yield from _lacking(request, spot)
+        yield from lacking(request, spot)
         for taint in self._world.taints(spot):
             if taint["effect"] in {"NoSchedule", "NoExecute"} and not _tolerated(taint, request):
                 yield f"device {spot.name}: taint {taint['key']} is not tolerated"
@@ -165,13 +165,6 @@ class _Check:
                 yield "the node selector of a slice is missing"
         elif not admits({"nodeSelector": selector}, self._world.node):
             yield "the node selector does not admit the node"
-
-
-def _lacking(request: Raw, spot: Spot) -> Iterator[str]:
-    """Capacities asked for that the device does not have, by the very key."""
-    for name in ((request.get("capacity") or {}).get("requests")) or ():
-        if name not in (spot.device.get("capacity") or {}):
-            yield f"device {spot.name} has no capacity {name}"
 
 
 def _covered(found: Iterable[Raw], source: str, entry: Raw, request: str) -> bool:

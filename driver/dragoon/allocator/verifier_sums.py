@@ -88,7 +88,6 @@ def _shares(given: Sequence[_Given], held: Sequence[Raw], world: World) -> Itera
         if not spot.device.get("allowMultipleAllocations"):
             if share or consumed:
                 yield f"device {spot.name} cannot be shared, and has a share"
-            yield from _whole_amounts(spot, request)
             continue
         if not share or share in ids:
             yield f"device {spot.name}: the share ID {share!r} is not fresh"
@@ -104,11 +103,16 @@ def _shares(given: Sequence[_Given], held: Sequence[Raw], world: World) -> Itera
                 yield f"device {spot.name}: {name} is {used[spot.name, name]} of {limit}"
 
 
-def _whole_amounts(spot: Spot, request: Raw) -> Iterator[str]:
-    for name, wanted in ((request.get("capacity") or {}).get("requests") or {}).items():
-        there = (spot.device.get("capacity") or {}).get(name)
-        if there and quantity.parse(str(wanted)) > quantity.parse(str(there["value"])):
-            yield f"device {spot.name}: {name} is {there['value']}, wanted is {wanted}"
+def lacking(request: Raw, spot: Spot) -> Iterator[str]:
+    """Capacities asked for that the device does not have, by the very key, or never so much of."""
+    for name, text in ((request.get("capacity") or {}).get("requests") or {}).items():
+        capacity = (spot.device.get("capacity") or {}).get(name)
+        if capacity is None:
+            yield f"device {spot.name} has no capacity {name}"
+            continue
+        least = _least(quantity.parse(str(text)), capacity.get("requestPolicy") or {})
+        if least is None or least > quantity.parse(str(capacity["value"])):
+            yield f"device {spot.name}: {name} is {capacity['value']}, wanted is {text}"
 
 
 def _amounts(spot: Spot, request: Raw, consumed: Raw) -> Iterator[str]:
@@ -125,36 +129,33 @@ def _amounts(spot: Spot, request: Raw, consumed: Raw) -> Iterator[str]:
             expected = quantity.parse(str(policy.get("default") or capacity["value"]))
             if amount != expected:
                 yield f"device {spot.name}: {name} is {amount}, by default {expected}"
-        elif not _is_right(amount, quantity.parse(str(wanted[name])), policy):
+        elif amount != _least(quantity.parse(str(wanted[name])), policy):
             yield f"device {spot.name}: {name} is {amount}, wanted is {wanted[name]}"
 
 
-def _is_right(amount: Quantity, wanted: Quantity, policy: Raw) -> bool:
-    """Whether the amount is the least that the policy allows and that is not below the wish."""
+def _least(wanted: Quantity, policy: Raw) -> Quantity | None:
+    """The least amount that the policy allows and that is not below the wish, None without one."""
     values = [quantity.parse(str(one)) for one in policy.get("validValues") or ()]
-    limits = policy.get("validRange") or {}
     if values:
-        return (
-            amount in values and amount >= wanted and not any(wanted <= v < amount for v in values)
-        )
+        return next((value for value in values if value >= wanted), None)
+    limits = policy.get("validRange") or {}
     if not limits:
-        return amount == wanted
-    least = quantity.parse(str(limits["min"]))
-    most = quantity.parse(str(limits["max"])) if limits.get("max") else amount
-    if amount > most or amount < least or amount < wanted:
-        return False
-    if amount == least:
-        return True
-    if not limits.get("step"):
-        return amount == wanted
-    step = quantity.parse(str(limits["step"]))
-    return amount - step < wanted and _is_multiple(amount - least, step)
+        return wanted
+    amount = least = quantity.parse(str(limits["min"]))
+    if wanted > least:
+        amount = wanted
+        if limits.get("step"):
+            step = quantity.parse(str(limits["step"]))
+            scale = min(wanted.scale, least.scale, step.scale)
+            start, size = _scaled(least, scale), _scaled(step, scale)
+            steps = -((start - _scaled(wanted, scale)) // size)
+            amount = Quantity(start + steps * size, scale)
+    most = limits.get("max")
+    return None if most and amount > quantity.parse(str(most)) else amount
 
 
-def _is_multiple(distance: Quantity, step: Quantity) -> bool:
-    scale = min(distance.scale, step.scale)
-    left = distance.unscaled * 10 ** (distance.scale - scale)
-    return bool(left % (step.unscaled * 10 ** (step.scale - scale)) == 0)
+def _scaled(amount: Quantity, scale: int) -> int:
+    return int(amount.unscaled * 10 ** (amount.scale - scale))
 
 
 def _counters(given: Sequence[_Given], held: Sequence[Raw], world: World) -> Iterator[str]:

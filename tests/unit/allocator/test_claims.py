@@ -40,7 +40,7 @@ def test_what_dragoon_does_not_do_is_refused_by_field(wish: dict[str, Any], fiel
             claim({"name": "g", "exactly": {"count": 1}}),
             "request g: exactly: deviceClassName is missing",
         ),
-        (claim(request(count=0)), "count: found 0, allowed is a number from 1"),
+        (claim(request(count=-1)), "count: found -1, allowed is a number from 1"),
         (claim(request(count=2, allocationMode="All")), "count: not allowed with allocationMode"),
         (
             claim({"name": "g", "firstAvailable": [{"name": "s"}]}),

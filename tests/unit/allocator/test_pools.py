@@ -13,7 +13,7 @@ from tests.unit.allocator.objects import claim, device, node, request, slice_of
 
 def problems(slices: list[dict[str, Any]]) -> set[str]:
     """What is said about the pool, for every order in which the slices may come."""
-    said = set()
+    said: set[str] = set()
     for order in itertools.permutations(slices):
         outcome = refusal(attempt(claim(request()), slices=list(order)))
         assert outcome.kind is Kind.NO_FIT
