@@ -9,7 +9,7 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
-_VERSION: Final = re.compile(r"v?(\d{1,4})\.(\d{1,4})\.(\d{1,4})", re.ASCII)
+_VERSION: Final = re.compile(r"v?([1-9]\d{0,3})\.(\d{1,4})\.(\d{1,4})", re.ASCII)
 
 _OLDEST: Final = (1, 35, 0)
 _WITH_COUNTERS: Final = (1, 36, 0)

@@ -12,9 +12,14 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
+import structlog
+
+from dragoon.errors import ApiInvalidError
 from dragoon.kube.port import SLICES, Api, Object
 from dragoon.publish import comparing
 from dragoon.publish.comparing import Difference
+
+log = structlog.get_logger(__name__)
 
 
 class Feature(enum.Enum):
@@ -55,13 +60,13 @@ class Support:
     async def kept(self, feature: Feature, slices: Sequence[Object]) -> bool:
         """Whether these slices, which depend on the feature, would be stored as they are.
 
-        Nothing is stored. Raises what the API raises.
+        Nothing is stored. A server that refuses a slice keeps nothing of it. Raises what the API
+        raises otherwise.
         """
         now = asyncio.get_running_loop().time()
         known = self._kept.get(feature)
         if known is None or (not known and now - self._refuted_at[feature] >= self._believed):
-            found = [difference for slice_ in slices for difference in await self._try(slice_)]
-            self.learn(feature, kept=feature not in map(concerned, found))
+            self.learn(feature, kept=await self._ask(feature, slices))
         return self._kept[feature]
 
     def learn(self, feature: Feature, *, kept: bool) -> None:
@@ -69,6 +74,14 @@ class Support:
         self._kept[feature] = kept
         self._refuted_at[feature] = asyncio.get_running_loop().time()
 
-    async def _try(self, slice_: Object) -> tuple[Difference, ...]:
-        stored = await self._api.create(SLICES, slice_, dry_run=True)
-        return comparing.differences(comparing.content(slice_), comparing.content(stored))
+    async def _ask(self, feature: Feature, slices: Sequence[Object]) -> bool:
+        for slice_ in slices:
+            try:
+                stored = await self._api.create(SLICES, slice_, dry_run=True)
+            except ApiInvalidError as error:
+                log.warning("a slice would be refused", depends_on=feature.value, error=str(error))
+                return False
+            found = comparing.differences(comparing.content(slice_), comparing.content(stored))
+            if feature in map(concerned, found):
+                return False
+        return True

@@ -181,10 +181,12 @@ class Publisher:
         return _Keepable(left, counter_sets, tuple(d.name for d in tainted), whole_only=whole_only)
 
     async def _keeps_forms(self, pool: Pool, offered: Offer) -> bool:
-        sharing = [device for device in offered.devices if device.consumes or device.shared]
-        probe = slices.parts([replace(device, taints=()) for device in sharing][:1])
+        consuming = [device for device in offered.devices if device.consumes][:1]
+        sharing = [device for device in offered.devices if device.shared][:1]
+        chosen = {device.name: replace(device, taints=()) for device in (*consuming, *sharing)}
         sets = slices.parts((), offered.counter_sets)[:1] if offered.counter_sets else ()
-        return await self._keeps(Feature.FORMS, pool, (*sets, *probe))
+        parts = (*sets, *slices.parts(tuple(chosen.values())))
+        return await self._keeps(Feature.FORMS, pool, parts)
 
     async def _keeps(self, feature: Feature, pool: Pool, parts: tuple[Object, ...]) -> bool:
         target = Target(pool, parts)
