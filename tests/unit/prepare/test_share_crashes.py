@@ -46,7 +46,8 @@ class Life:
     @classmethod
     async def begin(cls) -> "Life":
         scene = sharing_scene(Tier.CGROUP, Tier.HAMI, Tier.NONE, interval=TimeSlice.LONG)
-        claims, pods = {}, {}
+        claims: dict[str, ClaimRef] = {}
+        pods: dict[str, str] = {}
         for name, spec in {
             "hami": {"a": [share(0, "4Gi")], "b": [share(1, "2Gi", cores="10"), result(2)]},
             "cgroup": {"c": [share(0, "6Gi", share_id="s-2")]},
