@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from dragoon.cel.access import is_in
 from dragoon.cel.errors import EvaluationError, ExpressionFailedError
-from dragoon.cel.frame import STEP_LIMIT, Evaluate, Frame, charge_sizes
+from dragoon.cel.frame import PENDING, STEP_LIMIT, Evaluate, Frame, charge_sizes
 from dragoon.cel.functions import Dispatch, Effort, Overload
 from dragoon.cel.values import (
     NUMBERS,
@@ -17,8 +17,6 @@ from dragoon.cel.values import (
     type_name,
 )
 
-PENDING: Final = object()
-"""In the slot of a bound variable that has not been read."""
 _HASHED: Final = NUMBERS | {bool, str}
 _EXACT: Final = frozenset((str, int, bool))
 """Classes for which Python's == is CEL's, as long as both sides have the same one."""

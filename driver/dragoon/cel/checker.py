@@ -4,13 +4,15 @@ What it finds out about calls decides what runs: the function a call means (`set
 method of `sets`) and the signatures that its types admit.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
+from dragoon.cel.checked import DEVICE_NAME, Callee, Checked, dotted
 from dragoon.cel.errors import Source
+from dragoon.cel.formatted import check_format
 from dragoon.cel.functions import Overload
-from dragoon.cel.library import FUNCTIONS, UNSUPPORTED
+from dragoon.cel.library import FUNCTIONS, UNSUPPORTED, UNSUPPORTED_WITH
+from dragoon.cel.library.lists import COMPARABLE
 from dragoon.cel.signatures import FIELDS, INDEX, KEY, LITERALS, MEMBERSHIP, TYPE_NAMES
 from dragoon.cel.syntax import (
     Bind,
@@ -26,6 +28,7 @@ from dragoon.cel.syntax import (
     OptionalMap,
     Quantifier,
     Select,
+    SortBy,
     Transform,
 )
 from dragoon.cel.types import (
@@ -43,27 +46,6 @@ from dragoon.cel.types import (
     unwrapped,
 )
 
-DEVICE_NAME: Final = "device"
-"""The only variable of a device selector."""
-
-
-@dataclass(frozen=True, slots=True)
-class Callee:
-    """What a call means: the function, the signatures that fit, the nodes that are arguments."""
-
-    name: str
-    overloads: tuple[Overload, ...]
-    args: tuple[Node, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Checked:
-    """A tree without mistakes. callees: of all calls but those of `==`, `!=` and `in`."""
-
-    source: Source
-    tree: Node
-    callees: Mapping[Node, Callee]
-
 
 def check(source: Source, tree: Node) -> Checked:
     """Checks an expression.
@@ -74,9 +56,14 @@ def check(source: Source, tree: Node) -> Checked:
     checker = _Checker(source)
     result = checker.resolved(checker.check(tree), final=True)
     checker.check_homogeneous()
+    types = {node: checker.resolved(type_, final=True) for node, type_ in checker.types.items()}
+    checked = Checked(source, tree, checker.callees, types)
+    for node, callee in checker.callees.items():
+        if isinstance(node, Call) and callee.name == "format":
+            check_format(source, node, types)
     if result not in {BOOL, DYN}:
         raise source.wrong(tree.start, f"must be a bool, but is of type {result}")
-    return Checked(source, tree, checker.callees)
+    return checked
 
 
 class _Checker:
@@ -87,14 +74,19 @@ class _Checker:
         self._types = Unifier()
         self._scope: list[tuple[str, Type]] = [(DEVICE_NAME, DEVICE)]
         self.callees: dict[Node, Callee] = {}
+        self.types: dict[Node, Type] = {}
         self._members: list[tuple[tuple[Node, Type], ...]] = []
+        # What `format` is given may be of mixed types, however deep.
+        self._in_format = 0
 
     def resolved(self, type_: Type, *, final: bool = False) -> Type:
         return self._types.resolved(type_, final=final)
 
     def check(self, node: Node) -> Type:
         """The type of a node; it may still hold type parameters."""
-        return _RULES[type(node)](self, node)
+        type_ = _RULES[type(node)](self, node)
+        self.types[node] = type_
+        return type_
 
     def check_homogeneous(self) -> None:
         """Raises CompileError for a list or map whose members have different types, dyn included.
@@ -196,6 +188,12 @@ class _Checker:
         return found
 
     def call(self, node: Call) -> Type:
+        self._in_format += node.function == "format"
+        result = self._call(node)
+        self._in_format -= node.function == "format"
+        return result
+
+    def _call(self, node: Call) -> Type:
         types = tuple(self.check(arg) for arg in node.args)
         name = node.function
         if node.target is None:
@@ -204,7 +202,7 @@ class _Checker:
             if name == "in":
                 return self._membership(node, types)
             return self._resolve(node, name, node.args, types)
-        qualified = _dotted(node.target)
+        qualified = dotted(node.target)
         if qualified is not None:
             full = f"{qualified}.{name}"
             if full in FUNCTIONS or full in UNSUPPORTED:
@@ -222,8 +220,9 @@ class _Checker:
         member: bool = False,
     ) -> Type:
         """The result of a call; notes which signatures fit."""
-        if name in UNSUPPORTED:
-            raise self._source.unsupported(node.start, f"Dragoon does not evaluate {name}()")
+        reason = UNSUPPORTED.get(name) or UNSUPPORTED_WITH.get((name, len(args)))
+        if reason is not None:
+            raise self._source.unsupported(node.start, f"{name}(): {reason}")
         if name not in FUNCTIONS:
             raise self._source.wrong(node.start, f"undeclared reference to {name!r}")
         found: Type | None = None
@@ -290,22 +289,16 @@ class _Checker:
 
     def _joined(self, members: Sequence[tuple[Node, Type]]) -> Type:
         """The type of all members of a list, or all keys or values of a map."""
-        self._members.append(tuple(members))
+        if not self._in_format:
+            self._members.append(tuple(members))
         joined: Type | None = None
-        for node, type_ in members:
-            general = type_ if joined is None else self._types.joined(joined, type_)
-            if general is None:
-                raise self._source.wrong(
-                    node.start,
-                    f"expected type {self.resolved(joined or DYN, final=True)} as before it, "
-                    f"found {self.resolved(type_, final=True)}",
-                )
-            joined = general
+        for _, type_ in members:
+            joined = type_ if joined is None else self._types.joined(joined, type_) or DYN
         return self._types.fresh() if joined is None else joined
 
-    def _iteration(self, over: Node, variables: int) -> tuple[Type, ...]:
+    def _iteration(self, over: Node, variables: int, known: Type | None = None) -> tuple[Type, ...]:
         """The types of the variables of a macro that walks over a list or a map."""
-        range_ = self.resolved(self.check(over))
+        range_ = self.resolved(self.check(over)) if known is None else known
         if range_.kind == "list":
             return (INT, range_.params[0]) if variables == 2 else range_.params
         if range_.kind == "map":
@@ -333,6 +326,19 @@ class _Checker:
             )
         return self.resolved(merged)
 
+    def sort_by(self, node: SortBy) -> Type:
+        items = self.resolved(self.check(node.range))
+        types = self._iteration(node.range, 1, items)
+        key = self._scoped((node.name,), types, node.key)
+        element = self._types.fresh()
+        fits = False
+        for type_ in COMPARABLE:
+            wanted = (list_of(element), list_of(type_))
+            fits |= self._types.assignable((items, list_of(key)), wanted)
+        if not fits:
+            raise self._no_overload(node, "sortBy", (items, list_of(key)))
+        return self.resolved(list_of(element))
+
     def optional_map(self, node: OptionalMap) -> Type:
         inner = self._types.fresh()
         self._expect(node.target, optional_of(inner))
@@ -348,18 +354,6 @@ class _Checker:
         return self.resolved(flat)
 
 
-def _dotted(node: Node) -> str | None:
-    """A name such as `sets` or `a.b`, None for anything else."""
-    match node:
-        case Ident(name=name):
-            return name
-        case Select(operand=operand, field=name, optional=False, test=False):
-            prefix = _dotted(operand)
-            return None if prefix is None else f"{prefix}.{name}"
-        case _:
-            return None
-
-
 _RULES: Final[dict[type[Node], Callable[[_Checker, Any], Type]]] = {
     Literal: _Checker.literal,
     Ident: _Checker.variable,
@@ -372,6 +366,7 @@ _RULES: Final[dict[type[Node], Callable[[_Checker, Any], Type]]] = {
     MapOf: _Checker.map_of_entries,
     Quantifier: _Checker.quantifier,
     Transform: _Checker.transform,
+    SortBy: _Checker.sort_by,
     Bind: _Checker.bind,
     OptionalMap: _Checker.optional_map,
 }

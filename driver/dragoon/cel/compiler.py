@@ -17,9 +17,9 @@ from dragoon.cel.access import (
     optional_select,
     select,
 )
-from dragoon.cel.checker import DEVICE_NAME, Callee, Checked
+from dragoon.cel.checked import DEVICE_NAME, Callee, Checked
 from dragoon.cel.errors import ExpressionFailedError
-from dragoon.cel.frame import DEVICE, FIRST_SLOT, Evaluate, Frame
+from dragoon.cel.frame import DEVICE, FIRST_SLOT, PENDING, Evaluate, Frame
 from dragoon.cel.library.standard import pattern
 from dragoon.cel.syntax import (
     Bind,
@@ -35,6 +35,7 @@ from dragoon.cel.syntax import (
     OptionalMap,
     Quantifier,
     Select,
+    SortBy,
     Transform,
 )
 from dragoon.cel.values import (
@@ -47,7 +48,9 @@ from dragoon.cel.values import (
 Observer = Callable[[Node, Evaluate], Evaluate]
 """Wraps the closure of a node, to see what it gives."""
 
-_CONVERSIONS: Final = frozenset(("bool", "bytes", "double", "dyn", "int", "string", "uint"))
+_CONVERSIONS: Final = frozenset(
+    ("bool", "bytes", "double", "duration", "dyn", "int", "string", "timestamp", "uint")
+)
 """Functions that cel-go evaluates at compile time when their argument is constant."""
 _FOLDED: Final = _CONVERSIONS | {"quantity", "semver"}
 """Those, and the ones worth it. A failure of the latter stays one of the evaluation."""
@@ -226,6 +229,18 @@ class Compiler:
             lambda frame: frame[first],
         )
 
+    def sort_by(self, node: SortBy) -> Evaluate:
+        """The range is evaluated once; what is no list has keys, but no order."""
+        (whole,) = self._enter(("",))
+        over = calls.once(whole, self.build(node.range))
+        slots = self._enter((node.name,))
+        self._loops += 1
+        key = self.build(node.key)
+        self._loops -= 1
+        self._leave(2)
+        walk = loops.walk(over, slots, weight(node.key))
+        return loops.sort_by(over, whole, loops.transform("list", walk, None, key, over))
+
     def bind(self, node: Bind) -> Evaluate:
         """The value is evaluated, or fails, where the variable is first read."""
         value = self.build(node.value)
@@ -235,7 +250,7 @@ class Compiler:
         self._leave(1)
 
         def run(frame: Frame) -> Any:
-            frame[slot] = calls.PENDING
+            frame[slot] = PENDING
             return body(frame)
 
         return run
@@ -323,6 +338,7 @@ _BUILDERS: Final[dict[type[Node], Callable[[Compiler, Any], Evaluate]]] = {
     MapOf: Compiler.map_of_entries,
     Quantifier: Compiler.quantifier,
     Transform: Compiler.transform,
+    SortBy: Compiler.sort_by,
     Bind: Compiler.bind,
     OptionalMap: Compiler.optional_map,
 }

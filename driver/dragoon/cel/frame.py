@@ -17,6 +17,9 @@ BUDGET: Final = 1
 RECORD: Final = 2
 FIRST_SLOT: Final = 3
 
+PENDING: Final = object()
+"""In the slot of a bound variable that has not been read."""
+
 STEP_LIMIT: Final = 1_000_000
 """Steps of one evaluation: the API's cost limit (CELSelectorExpressionMaxCost)."""
 _CHARACTERS_PER_STEP: Final = 10

@@ -9,28 +9,33 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Final
 
+from dragoon.cel.addresses import Address, Network
+from dragoon.cel.errors import ExpressionFailedError
+from dragoon.cel.formats import NamedFormat
+from dragoon.cel.times import Duration, Timestamp
 from dragoon.cel.types import (
+    ADDRESS,
     BOOL,
     BYTES,
     DOUBLE,
     DURATION,
+    FORMAT,
     INT,
+    NETWORK,
     NULL,
     QUANTITY,
     SEMVER,
     STRING,
     TIMESTAMP,
     UINT,
+    URL,
     Type,
 )
+from dragoon.cel.urls import Url
 from dragoon.cel.values import OptionalValue, UInt, no_such_overload
+from dragoon.errors import InvalidInputError
 from dragoon.quantity import Quantity
 from dragoon.semver import Version
-
-
-class _NoValue:
-    """The class of values that cannot come up: Dragoon refuses what makes them."""
-
 
 _CLASSES: Final[dict[str, type]] = {
     BOOL.kind: bool,
@@ -42,8 +47,12 @@ _CLASSES: Final[dict[str, type]] = {
     NULL.kind: type(None),
     QUANTITY.kind: Quantity,
     SEMVER.kind: Version,
-    DURATION.kind: _NoValue,
-    TIMESTAMP.kind: _NoValue,
+    DURATION.kind: Duration,
+    TIMESTAMP.kind: Timestamp,
+    ADDRESS.kind: Address,
+    NETWORK.kind: Network,
+    URL.kind: Url,
+    FORMAT.kind: NamedFormat,
     "list": tuple,
     "map": dict,
     "optional_type": OptionalValue,
@@ -121,6 +130,31 @@ def method(
 ) -> Overload:
     """A signature called as `first.name(others)`."""
     return Overload(params, result, run, member=True, effort=effort)
+
+
+def translated(run: Callable[..., Any]) -> Callable[..., Any]:
+    """The function with input errors as failures of the expression."""
+
+    def run_translated(*args: Any) -> Any:
+        try:
+            return run(*args)
+        except InvalidInputError as error:
+            raise ExpressionFailedError(error.message) from error
+
+    return run_translated
+
+
+def accepts(run: Callable[..., Any]) -> Callable[..., bool]:
+    """Whether the function takes the input."""
+
+    def is_accepted(*args: Any) -> bool:
+        try:
+            run(*args)
+        except InvalidInputError:
+            return False
+        return True
+
+    return is_accepted
 
 
 Library = dict[str, tuple[Overload, ...]]

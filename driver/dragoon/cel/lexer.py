@@ -27,6 +27,8 @@ _ESCAPE: Final = re.compile(
 )
 _ESCAPED: Final = {"a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
 _WORDS: Final = {"true": True, "false": False, "null": None}
+_MOST_DIGITS: Final = 20
+"""Digits of the largest uint."""
 _MOST_CODE_POINTS: Final = 0x10FFFF
 _SURROGATES: Final = range(0xD800, 0xE000)
 
@@ -86,6 +88,8 @@ def _plain(source: Source, kind: str, match: re.Match[str]) -> Token:
             raise source.wrong(start, f"{text} does not fit the type double")
         return Token("literal", text, start, end, float(text))
     digits = text.rstrip("uU")
+    if len(digits.lstrip("0")) > _MOST_DIGITS:
+        raise source.wrong(start, f"{text[:_MOST_DIGITS]}... does not fit 64 bits")
     number = int(digits, 16 if digits.startswith("0x") else 10)
     if kind == "int":
         # Range is checked by the parser: a minus sign may stand before it.

@@ -5,7 +5,8 @@ from typing import Any
 
 from dragoon.cel.access import elements, pairs
 from dragoon.cel.errors import ExpressionFailedError
-from dragoon.cel.frame import Evaluate, Frame, charge
+from dragoon.cel.frame import PENDING, Evaluate, Frame, charge, charge_sizes
+from dragoon.cel.library.lists import sorted_by
 from dragoon.cel.values import map_key, no_such_overload
 
 Walk = Callable[[Frame], Iterable[None]]
@@ -115,3 +116,18 @@ def is_true(value: Any) -> bool:
     if not isinstance(value, bool):
         raise no_such_overload("_?_:_", value)
     return value
+
+
+def sort_by(over: Evaluate, slot: int, keys: Evaluate) -> Evaluate:
+    """`sortBy`: over is remembered in the slot, so that it is evaluated once."""
+
+    def run(frame: Frame) -> Any:
+        frame[slot] = PENDING
+        order = keys(frame)
+        items = over(frame)
+        if type(items) is not tuple:
+            raise no_such_overload("sortBy", items)
+        charge_sizes(frame, items)
+        return sorted_by(items, order)
+
+    return run

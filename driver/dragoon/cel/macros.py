@@ -11,10 +11,13 @@ from dragoon.cel.syntax import (
     Bind,
     Call,
     Ident,
+    Literal,
+    MapOf,
     Node,
     OptionalMap,
     Quantifier,
     Select,
+    SortBy,
     Transform,
 )
 
@@ -93,7 +96,10 @@ def _optional(*, flat: bool) -> _Macro:
 
 
 def _sort_by(source: Source, call: Call, over: Node) -> Node:
-    raise source.unsupported(over.start, f"Dragoon does not evaluate {call.function}()")
+    if isinstance(over, Literal | MapOf):
+        raise source.wrong(over.start, "sortBy() needs a list, not a constant or a map")
+    (name,) = _names(source, call.args[:1])
+    return SortBy(call.start, call.end, over, name, call.args[1])
 
 
 _MACROS: Final[dict[tuple[str, int], _Macro]] = {

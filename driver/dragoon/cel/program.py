@@ -3,7 +3,8 @@
 from functools import lru_cache
 from typing import Any, Final
 
-from dragoon.cel.checker import Checked, check
+from dragoon.cel.checked import Checked
+from dragoon.cel.checker import check
 from dragoon.cel.compiler import Compiler, weight
 from dragoon.cel.device import DeviceView
 from dragoon.cel.errors import EvaluationError, ExpressionFailedError, Source

@@ -166,6 +166,18 @@ class Transform(Node):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class SortBy(Node):
+    """`range.sortBy(name, key)`."""
+
+    range: Node
+    name: str
+    key: Node
+
+    def children(self) -> tuple[Node, ...]:
+        return self.range, self.key
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Bind(Node):
     """`cel.bind(name, value, body)`."""
 

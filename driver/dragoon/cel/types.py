@@ -36,8 +36,12 @@ TIMESTAMP: Final = Type("google.protobuf.Timestamp")
 QUANTITY: Final = Type("kubernetes.Quantity")
 SEMVER: Final = Type("kubernetes.Semver")
 DEVICE: Final = Type("kubernetes.DRADevice")
+URL: Final = Type("kubernetes.URL")
+FORMAT: Final = Type("kubernetes.NamedFormat")
+ADDRESS: Final = Type("net.IP")
+NETWORK: Final = Type("net.CIDR")
 
-_OBJECTS: Final = frozenset((QUANTITY, SEMVER, DEVICE, DURATION, TIMESTAMP))
+_OBJECTS: Final = frozenset((QUANTITY, SEMVER, DEVICE, DURATION, TIMESTAMP, URL, FORMAT))
 """Types that null may stand for."""
 
 

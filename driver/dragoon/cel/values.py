@@ -1,7 +1,8 @@
 """What an expression computes with, and when two values are equal or ordered.
 
 Runtime values are Python's own where CEL's meaning is the same: bool, int (checked to 64 bits),
-float, str, bytes, None, tuple for lists, dict for maps, and quantity.Quantity and semver.Version.
+float, str, bytes, None, tuple for lists, dict for maps; and quantity.Quantity, semver.Version and
+the classes of addresses, formats, times and urls.
 A bool as a map key is a Flag, because Python's True equals 1 and CEL's does not.
 
 Source of the rules: cel-go 0.29 `common/types`.
@@ -12,7 +13,11 @@ from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from typing import Any, Final
 
+from dragoon.cel.addresses import Address, Network
 from dragoon.cel.errors import EvaluationError, ExpressionFailedError
+from dragoon.cel.formats import NamedFormat
+from dragoon.cel.times import Duration, Timestamp
+from dragoon.cel.urls import Url
 from dragoon.quantity import Quantity
 from dragoon.semver import Version
 
@@ -88,8 +93,12 @@ class Unequal:
 
 
 NUMBERS: Final = frozenset((int, UInt, float))
-_PLAIN: Final = frozenset((bool, int, UInt, float, str, bytes, type(None)))
-_COMPARABLE: Final[dict[type, type]] = {Quantity: Quantity, Computed: Quantity, Version: Version}
+_PLAIN: Final = frozenset((bool, int, UInt, float, str, bytes, type(None), Duration, Timestamp))
+_COMPARABLE: Final[dict[type, type]] = {
+    Quantity: Quantity,
+    Computed: Quantity,
+    **{kind: kind for kind in (Version, Address, Network, NamedFormat, Url)},
+}
 """Kubernetes' types, and what each can be compared with."""
 _TYPE_NAMES: Final[dict[type, str]] = {
     bool: "bool",
@@ -107,6 +116,12 @@ _TYPE_NAMES: Final[dict[type, str]] = {
     Computed: "kubernetes.Quantity",
     Version: "kubernetes.Semver",
     OptionalValue: "optional_type",
+    Duration: "google.protobuf.Duration",
+    Timestamp: "google.protobuf.Timestamp",
+    Address: "net.IP",
+    Network: "net.CIDR",
+    Url: "kubernetes.URL",
+    NamedFormat: "kubernetes.NamedFormat",
 }
 
 
@@ -184,7 +199,7 @@ def compare_numbers(left: Any, right: Any) -> int | None:
 
 INDEXES: Final = frozenset((bool, int, UInt, float, str))
 """Classes of values that can stand in `[]`."""
-UNHASHABLE: Final = frozenset((bytes, Version))
+UNHASHABLE: Final = frozenset((bytes, Version, NamedFormat))
 """Classes that Go cannot look up in a map: to try ends the evaluation, and nothing absorbs it."""
 
 

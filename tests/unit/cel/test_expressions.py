@@ -1,4 +1,4 @@
-"""Every expression of expressions.txt gives what Kubernetes gives."""
+"""Every expression of the tables beside this file gives what Kubernetes gives."""
 
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,8 @@ from dragoon.cel import (
     device_view,
 )
 
+FOLDER = Path(__file__).parent
+TABLES = ("expressions.txt", "libraries.txt")
 DRIVER = "d"
 DEVICE: dict[str, Any] = {
     "name": "x",
@@ -28,8 +30,8 @@ DEVICE: dict[str, Any] = {
 
 
 def table() -> list[tuple[str, str]]:
-    """(outcome, expression) of every line."""
-    lines = (Path(__file__).parent / "expressions.txt").read_text().splitlines()
+    """(outcome, expression) of every line of all tables."""
+    lines = [line for name in TABLES for line in (FOLDER / name).read_text().splitlines()]
     return [(line[:12].strip(), line[12:]) for line in lines if not line.startswith("#")]
 
 

@@ -76,3 +76,21 @@ def test_a_hostile_regular_expression_ends_in_time() -> None:
 def test_what_re2_refuses_is_refused(expression: str) -> None:
     with pytest.raises(CompileError, match="invalid regular expression"):
         compile_selector(expression)
+
+
+@pytest.mark.parametrize("number", ["1" * 5000, "0x" + "1" * 5000, "1" * 5000 + "u"])
+def test_a_number_of_thousands_of_digits_is_refused(number: str) -> None:
+    with pytest.raises(CompileError, match="does not fit"):
+        compile_selector(f"{number} == {number}")
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        f"duration('{'1' * 5000}s') == duration('0s')",
+        f"'%.{'1' * 5000}f'.format([1.0]) == ''",
+    ],
+)
+def test_thousands_of_digits_in_a_text_are_refused(expression: str) -> None:
+    with pytest.raises(CompileError):
+        compile_selector(expression)

@@ -4,42 +4,16 @@ Source: k8s.io/apiserver 0.37 `cel/library/quantity.go` and `semverlib.go`.
 """
 
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Final
 
 from dragoon.cel.errors import ExpressionFailedError
-from dragoon.cel.functions import Library, Overload, function, method
+from dragoon.cel.functions import Library, Overload, accepts, function, method, translated
 from dragoon.cel.types import BOOL, DOUBLE, INT, QUANTITY, SEMVER, STRING, Type
 from dragoon.cel.values import Computed
-from dragoon.errors import InvalidInputError
 from dragoon.quantity import Format, Quantity
 from dragoon.quantity import parse as parse_quantity
 from dragoon.semver import Version, parse_lenient
 from dragoon.semver import parse as parse_version
-
-
-def _translated(run: Callable[..., Any]) -> Callable[..., Any]:
-    """The function with input errors as failures of the expression."""
-
-    def translated(*args: Any) -> Any:
-        try:
-            return run(*args)
-        except InvalidInputError as error:
-            raise ExpressionFailedError(error.message) from error
-
-    return translated
-
-
-def _accepts(run: Callable[..., Any]) -> Callable[..., bool]:
-    """Whether the function takes the input."""
-
-    def accepts(*args: Any) -> bool:
-        try:
-            run(*args)
-        except InvalidInputError:
-            return False
-        return True
-
-    return accepts
 
 
 def _version(text: str, lenient: bool) -> Version:  # noqa: FBT001 - an argument of CEL's
@@ -92,8 +66,8 @@ _VERSIONS: Final = _comparisons(SEMVER)
 
 FUNCTIONS: Final[Library] = {
     **{name: (_QUANTITIES[name], _VERSIONS[name]) for name in _QUANTITIES},
-    "quantity": (function(_translated(parse_quantity), STRING, result=QUANTITY),),
-    "isQuantity": (function(_accepts(parse_quantity), STRING, result=BOOL),),
+    "quantity": (function(translated(parse_quantity), STRING, result=QUANTITY),),
+    "isQuantity": (function(accepts(parse_quantity), STRING, result=BOOL),),
     # Kubernetes declares it as a function, against its own documentation.
     "sign": (function(lambda quantity: quantity.sign, QUANTITY, result=INT),),
     "isInteger": (method(lambda quantity: quantity.as_int64() is not None, QUANTITY, result=BOOL),),
@@ -102,20 +76,20 @@ FUNCTIONS: Final[Library] = {
         method(lambda quantity: quantity.as_approximate_float(), QUANTITY, result=DOUBLE),
     ),
     "add": (
-        method(_translated(_add), QUANTITY, QUANTITY, result=QUANTITY),
-        method(_translated(_with_int(_add)), QUANTITY, INT, result=QUANTITY),
+        method(translated(_add), QUANTITY, QUANTITY, result=QUANTITY),
+        method(translated(_with_int(_add)), QUANTITY, INT, result=QUANTITY),
     ),
     "sub": (
-        method(_translated(_sub), QUANTITY, QUANTITY, result=QUANTITY),
-        method(_translated(_with_int(_sub)), QUANTITY, INT, result=QUANTITY),
+        method(translated(_sub), QUANTITY, QUANTITY, result=QUANTITY),
+        method(translated(_with_int(_sub)), QUANTITY, INT, result=QUANTITY),
     ),
     "semver": (
-        function(_translated(parse_version), STRING, result=SEMVER),
-        function(_translated(_version), STRING, BOOL, result=SEMVER),
+        function(translated(parse_version), STRING, result=SEMVER),
+        function(translated(_version), STRING, BOOL, result=SEMVER),
     ),
     "isSemver": (
-        function(_accepts(parse_version), STRING, result=BOOL),
-        function(_accepts(_version), STRING, BOOL, result=BOOL),
+        function(accepts(parse_version), STRING, result=BOOL),
+        function(accepts(_version), STRING, BOOL, result=BOOL),
     ),
     "major": (method(_part("major"), SEMVER, result=INT),),
     "minor": (method(_part("minor"), SEMVER, result=INT),),

@@ -8,8 +8,9 @@ from functools import cmp_to_key, reduce
 from typing import Any, Final
 
 from dragoon.cel.errors import ExpressionFailedError
-from dragoon.cel.functions import Effort, Library, Overload, function, method
+from dragoon.cel.functions import Effort, Library, Overload, function, method, translated
 from dragoon.cel.library.operators import int_result, uint_result
+from dragoon.cel.times import Duration, Timestamp, checked_duration
 from dragoon.cel.types import (
     BOOL,
     BYTES,
@@ -35,10 +36,12 @@ from dragoon.cel.values import (
 
 _T: Final = parameter("T")
 _LIST: Final = list_of(_T)
-_COMPARABLE: Final = (INT, UINT, DOUBLE, BOOL, DURATION, TIMESTAMP, STRING, BYTES)
+COMPARABLE: Final = (INT, UINT, DOUBLE, BOOL, DURATION, TIMESTAMP, STRING, BYTES)
+"""Types of elements that can be sorted."""
 _LARGEST: Final = 1_000_000
 """Elements a result may have: more would pass the cost limit anyway."""
-_ORDERED_CLASSES: Final = frozenset((bool, str, bytes))
+_ADDED: Final = NUMBERS | {Duration}
+_ORDERED_CLASSES: Final = frozenset((bool, str, bytes, Duration, Timestamp))
 
 _List = tuple[Any, ...]
 
@@ -67,8 +70,10 @@ def _is_sorted(items: _List) -> bool:
 
 
 def _plus(left: Any, right: Any) -> Any:
-    if type(left) is not type(right) or type(left) not in NUMBERS:
+    if type(left) is not type(right) or type(left) not in _ADDED:
         raise no_such_overload("+", left, right)
+    if type(left) is Duration:
+        return translated(checked_duration)(left.nanoseconds + right.nanoseconds)
     if type(left) is UInt:
         return uint_result(int(left) + int(right))
     return left + right if type(left) is float else int_result(left + right)
@@ -80,7 +85,7 @@ def _sum(zero: Any) -> Callable[[_List], Any]:
     def total(items: _List) -> Any:
         if not items:
             return zero
-        if type(items[0]) not in NUMBERS:
+        if type(items[0]) not in _ADDED:
             raise no_such_overload("sum", items)
         return reduce(_plus, items)
 
@@ -136,11 +141,24 @@ def _flatten(items: _List, depth: int = 1) -> _List:
 
 
 def _sort(items: _List) -> _List:
-    if items and not _has_order(items[0]):
+    return sorted_by(items, items)
+
+
+def sorted_by(items: _List, keys: _List) -> _List:
+    """The items in the order of their keys: `sortBy`. Raises ExpressionFailedError.
+
+    Equal keys keep their order; Go promises that for no more than 12 items.
+    """
+    if keys and not _has_order(keys[0]):
         raise ExpressionFailedError("list elements must be comparable")
-    if any(type(item) is not type(items[0]) for item in items):
+    if any(type(key) is not type(keys[0]) for key in keys):
         raise ExpressionFailedError("list elements must have the same type")
-    return tuple(sorted(items, key=cmp_to_key(lambda left, right: _order(left, right) or 0)))
+
+    def order(left: tuple[Any, Any], right: tuple[Any, Any]) -> int:
+        return _order(left[0], right[0]) or 0
+
+    pairs = sorted(zip(keys, items, strict=True), key=cmp_to_key(order))
+    return tuple(item for _, item in pairs)
 
 
 def _range(count: int) -> _List:
@@ -195,13 +213,13 @@ def _for_each(
 
 
 FUNCTIONS: Final[Library] = {
-    "isSorted": _for_each(_COMPARABLE, _is_sorted, lambda _: BOOL),
+    "isSorted": _for_each(COMPARABLE, _is_sorted, lambda _: BOOL),
     "sum": tuple(
         method(_sum(zero), list_of(type_), result=type_, effort=Effort.SCAN)
-        for type_, zero in ((INT, 0), (UINT, UInt(0)), (DOUBLE, 0.0), (DURATION, None))
+        for type_, zero in ((INT, 0), (UINT, UInt(0)), (DOUBLE, 0.0), (DURATION, Duration(0)))
     ),
-    "max": _for_each(_COMPARABLE, _best("max", 1), lambda type_: type_),
-    "min": _for_each(_COMPARABLE, _best("min", -1), lambda type_: type_),
+    "max": _for_each(COMPARABLE, _best("max", 1), lambda type_: type_),
+    "min": _for_each(COMPARABLE, _best("min", -1), lambda type_: type_),
     "indexOf": (method(_index_of, _LIST, _T, result=INT, effort=Effort.SCAN),),
     "lastIndexOf": (method(_last_index_of, _LIST, _T, result=INT, effort=Effort.SCAN),),
     "includes": (method(_includes, DYN, DYN, result=BOOL, effort=Effort.SCAN),),
@@ -210,7 +228,7 @@ FUNCTIONS: Final[Library] = {
         method(_flatten, list_of(_LIST), result=_LIST, effort=Effort.GROW),
         method(_flatten, list_of(DYN), INT, result=list_of(DYN), effort=Effort.GROW),
     ),
-    "sort": _for_each(_COMPARABLE, _sort, list_of),
+    "sort": _for_each(COMPARABLE, _sort, list_of),
     "lists.range": (function(_range, INT, result=list_of(INT), effort=Effort.GROW),),
     "reverse": (method(lambda items: items[::-1], _LIST, result=_LIST, effort=Effort.SCAN),),
     "distinct": (method(_distinct, _LIST, result=_LIST, effort=Effort.SCAN),),

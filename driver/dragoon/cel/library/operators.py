@@ -10,7 +10,8 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from dragoon.cel.errors import ExpressionFailedError
-from dragoon.cel.functions import Effort, Library, Overload, function
+from dragoon.cel.functions import Effort, Library, Overload, function, translated
+from dragoon.cel.times import Duration, Timestamp, checked_duration, checked_timestamp
 from dragoon.cel.types import (
     BOOL,
     BYTES,
@@ -92,13 +93,27 @@ def _add_sized(type_: Type) -> Overload:
     return function(operator.add, type_, type_, result=type_, effort=Effort.GROW)
 
 
-def _of_time(operator_: Callable[..., Any], *signatures: tuple[Type, Type, Type]) -> list[Overload]:
-    """Signatures on durations and timestamps.
+def _durations(run: Callable[[int, int], int]) -> Overload:
+    def durations(left: Duration, right: Duration) -> Duration:
+        return checked_duration(run(left.nanoseconds, right.nanoseconds))
 
-    No such value can come up while duration() and timestamp() are refused, but null fits the
-    signatures: `null + null` compiles in Kubernetes, and fails.
-    """
-    return [function(operator_, left, right, result=result) for left, right, result in signatures]
+    return function(translated(durations), DURATION, DURATION, result=DURATION)
+
+
+def _shifted(time: Timestamp, nanoseconds: int) -> Timestamp:
+    return checked_timestamp(time.nanoseconds + nanoseconds, time.offset)
+
+
+def _later(time: Timestamp, by: Duration) -> Timestamp:
+    return _shifted(time, by.nanoseconds)
+
+
+def _earlier(time: Timestamp, by: Duration) -> Timestamp:
+    return _shifted(time, checked_duration(-by.nanoseconds).nanoseconds)
+
+
+def _between(left: Timestamp, right: Timestamp) -> Duration:
+    return checked_duration(left.nanoseconds - right.nanoseconds)
 
 
 def _ordered(accept: tuple[int, ...]) -> tuple[Overload, ...]:
@@ -126,7 +141,8 @@ def _ordered(accept: tuple[int, ...]) -> tuple[Overload, ...]:
         ),
         function(plain, STRING, STRING, result=BOOL),
         function(plain, BYTES, BYTES, result=BOOL),
-        *_of_time(plain, (TIMESTAMP, TIMESTAMP, BOOL), (DURATION, DURATION, BOOL)),
+        function(plain, TIMESTAMP, TIMESTAMP, result=BOOL),
+        function(plain, DURATION, DURATION, result=BOOL),
     )
 
 
@@ -134,12 +150,11 @@ FUNCTIONS: Final[Library] = {
     "+": (
         _add_sized(BYTES),
         _doubles(operator.add),
-        *_of_time(
-            operator.add,
-            (DURATION, DURATION, DURATION),
-            (DURATION, TIMESTAMP, TIMESTAMP),
-            (TIMESTAMP, DURATION, TIMESTAMP),
+        _durations(operator.add),
+        function(
+            translated(lambda by, time: _later(time, by)), DURATION, TIMESTAMP, result=TIMESTAMP
         ),
+        function(translated(_later), TIMESTAMP, DURATION, result=TIMESTAMP),
         _ints(operator.add),
         _add_sized(_ITEMS),
         _add_sized(STRING),
@@ -147,9 +162,10 @@ FUNCTIONS: Final[Library] = {
     ),
     "-": (
         _doubles(operator.sub),
-        *_of_time(operator.sub, (DURATION, DURATION, DURATION)),
+        _durations(operator.sub),
         _ints(operator.sub),
-        *_of_time(operator.sub, (TIMESTAMP, DURATION, TIMESTAMP), (TIMESTAMP, TIMESTAMP, DURATION)),
+        function(translated(_earlier), TIMESTAMP, DURATION, result=TIMESTAMP),
+        function(translated(_between), TIMESTAMP, TIMESTAMP, result=DURATION),
         _uints(operator.sub),
     ),
     "*": (_doubles(_multiply), _ints(operator.mul), _uints(operator.mul)),
