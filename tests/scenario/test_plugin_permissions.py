@@ -1,8 +1,12 @@
 """The rights in app.permissions against the calls that a node process really makes."""
 
+import hashlib
+import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
+from dragoon.api.claims import ClaimRef, claim_ref
 from dragoon.app import permissions
 from dragoon.gpu.sim.hardware import Hardware
 from dragoon.kube.memory import MemoryApi
@@ -22,6 +26,10 @@ class Recording:
         self._api = api
         self.made: set[tuple[str, str]] = set()
 
+    async def version(self) -> Any:
+        """Everybody may ask for it (system:public-info-viewer)."""
+        return await self._api.version()
+
     def __getattr__(self, verb: str) -> Callable[..., Any]:
         def call(resource: Resource, *arguments: Any, **options: Any) -> Any:
             self.made.add((RBAC_VERBS.get(verb, verb), resource.plural))
@@ -39,7 +47,7 @@ async def test_every_call_is_granted_and_nothing_is_granted_that_is_never_called
     await let_a_device_plugin_offer(bed, "8")
     async with (
         bed.kubelet() as kubelet,
-        bed.running(gpus, api=recording, inventory_seconds=1) as plugin,
+        bed.running(gpus, api=recording, inventory_seconds=1, **a_library(bed)) as plugin,
     ):
         await until("published", lambda: not plugin.not_ready())
         await leave_an_obsolete_slice(bed)
@@ -48,6 +56,7 @@ async def test_every_call_is_granted_and_nothing_is_granted_that_is_never_called
         await kubelet.prepare(DRIVER, [claim])
         await reserve_for_an_ended_pod(bed, "a")
         await kubelet.unprepare(DRIVER, [claim])
+        await kubelet.prepare(DRIVER, [await a_pods_share(bed, f"{FIRST}-shared")])
 
         await until("the other owner is told", lambda: ("create", "events") in recording.made)
         # What was told once and is told again is counted in the same event. A change of the
@@ -92,3 +101,55 @@ async def reserve_for_an_ended_pod(bed: Bed, claim: str) -> None:
     consumer = {"resource": "pods", "name": "ended", "uid": pod["metadata"]["uid"]}
     raw["status"]["reservedFor"] = [consumer]
     await bed.memory.replace(CLAIMS, raw, subresource="status")
+
+
+def a_library(bed: Bed) -> dict[str, str]:
+    """The settings for a file that could be loaded into containers."""
+    path = bed.root / "libvgpu.so"
+    path.write_bytes(Path(sys.executable).resolve().read_bytes()[:4096])
+    path.chmod(0o644)
+    checksum = hashlib.sha256(path.read_bytes()).hexdigest()
+    return {"hami_library": str(path), "hami_sha256": checksum}
+
+
+async def a_pods_share(bed: Bed, device: str) -> ClaimRef:
+    """A share that was made for a pod, which must be read before it can be limited."""
+    container = {"name": "main", "image": "none", "resources": {"claims": [{"name": "gpu"}]}}
+    pod = await bed.memory.create(
+        PODS,
+        {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {"name": "sharer", "namespace": "default"},
+            "spec": {
+                "nodeName": NODE,
+                "containers": [container],
+                "resourceClaims": [{"name": "gpu", "resourceClaimName": "share"}],
+            },
+        },
+    )
+    owner = {"apiVersion": "v1", "kind": "Pod", "name": "sharer", "uid": pod["metadata"]["uid"]}
+    request = {"name": "gpu", "exactly": {"deviceClassName": "shared.dragoon.dev"}}
+    claim = await bed.memory.create(
+        CLAIMS,
+        {
+            "apiVersion": CLAIMS.api_version,
+            "kind": CLAIMS.kind,
+            "metadata": {
+                "name": "share",
+                "namespace": "default",
+                "ownerReferences": [owner | {"controller": True}],
+            },
+            "spec": {"devices": {"requests": [request]}},
+        },
+    )
+    result = {
+        "request": "gpu",
+        "driver": DRIVER,
+        "pool": f"{NODE}/gpu",
+        "device": device,
+        "shareID": "7d3c6a3e-57a5-4d0e-9d3e-6f0f3f1f2a3b",
+        "consumedCapacity": {"memory": "4Gi", "cores": "0"},
+    }
+    claim["status"] = {"allocation": {"devices": {"results": [result]}}}
+    return claim_ref(await bed.memory.replace(CLAIMS, claim, subresource="status"))
