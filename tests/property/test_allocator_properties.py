@@ -306,7 +306,7 @@ def test_state_after_any_events_is_the_state_made_from_scratch(random: Random) -
         world.step(scene)
         kept, fresh = world.state.snapshot(), world.rebuilt().snapshot()
         assert content(kept) == content(fresh)
-        for pool in kept.pools_on(node_view(scene.node)):
+        for pool in kept.site(node_view(scene.node)).pools:
             assert slack(pool, kept.usage.get(pool.id)) == slack(pool, fresh.usage.get(pool.id))
         wish = dice.one([*scene.claims, claim(dice, 7, ("true",))])
         answers = [

@@ -25,7 +25,7 @@ from dragoon.allocator.search import (
     solve,
 )
 from dragoon.allocator.selection import SelectorError
-from dragoon.allocator.snapshot import Snapshot, is_same
+from dragoon.allocator.snapshot import Snapshot
 
 _FAILURES: Final = (
     SelectorError,
@@ -176,10 +176,10 @@ def allocate_on(
     views = tuple(map(claim_view, claims))
     where = node if isinstance(node, Node) else node_view(node)
     try:
-        pools = cluster.pools_on(where)
+        site = cluster.site(where)
     except NodeSelectorError as error:
         return Unsatisfiable(Kind.FAILED, where.name, str(error), _Case(None, None, where.name))
-    problem = Problem(views, cluster.classes, pools, cluster.usage, where)
+    problem = Problem(views, cluster.classes, site.pools, cluster.usage, where)
     return _answer(problem, attempts, share_ids)
 
 
@@ -200,13 +200,13 @@ def allocate_over(
     for one in nodes:
         node = one if isinstance(one, Node) else node_view(one)
         try:
-            pools = cluster.pools_on(node)
+            site = cluster.site(node)
         except NodeSelectorError as error:
             yield Unsatisfiable(Kind.FAILED, node.name, str(error), _Case(None, None, node.name))
             continue
-        problem = Problem(views, cluster.classes, pools, cluster.usage, node)
-        state = (pools, *map(problem.usage_of, pools))
-        if is_same(misfits.get(node.name, ()), state):
+        problem = Problem(views, cluster.classes, site.pools, cluster.usage, node)
+        state = (site.serial, *(problem.usage_of(pool).serial for pool in site.pools))
+        if misfits.get(node.name) == state:
             yield Unsatisfiable(Kind.NO_FIT, node.name, "", _Case(problem, None, node.name))
             continue
         answer = _answer(problem, attempts, share_ids)

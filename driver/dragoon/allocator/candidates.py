@@ -19,7 +19,7 @@ from dragoon.cel import EvaluationError
 from dragoon.errors import DragoonError, InvalidInputError, UnsupportedError
 from dragoon.quantity import Quantity
 
-_REMEMBERED: Final = 64
+_REMEMBERED: Final = 16
 """Different questions that a pool remembers the answer to."""
 
 
@@ -92,7 +92,7 @@ def candidates(pool: Pool, query: Query) -> Sequence[Candidate]:
     known: Sequence[Candidate] | None = pool.candidates.get(query)
     if known is None:
         if len(pool.candidates) >= _REMEMBERED:
-            pool.candidates.clear()
+            del pool.candidates[next(iter(pool.candidates))]
         known = pool.candidates[query] = tuple(_found(pool, query))
     return known
 

@@ -75,6 +75,7 @@ class ClusterState:
         self._rules: dict[str, TaintRule] = {}
         self._claims: dict[tuple[str, str], _Claim] = {}
         self._assumed: dict[str, tuple[Hold, ...]] = {}
+        self._serial = 0
         self._snapshot: Snapshot | None = None
 
     @property
@@ -169,7 +170,10 @@ class ClusterState:
         self._memory.forget(name)
 
     def snapshot(self) -> Snapshot:
-        """Everything as it is now. It never changes, and may be used in another thread."""
+        """Everything as it is now. It never changes.
+
+        Decisions may be made in another thread, one at a time, while events come in here.
+        """
         for pool in self._dirty:
             self._rebuild(pool)
         self._dirty.clear()
@@ -227,9 +231,11 @@ class ClusterState:
         if gone == new:
             return
         for pool in {hold.pool for hold in (*gone, *new)}:
+            self._serial += 1
             usage = (self._usage.get(pool) or UNUSED).changed(
                 [hold for hold in gone if hold.pool == pool],
                 [hold for hold in new if hold.pool == pool],
+                self._serial,
             )
             self._usage.put(pool, usage or None)
         self._snapshot = None

@@ -5,7 +5,7 @@ depth first with backtracking, the first full solution wins. Within a request de
 increasing position. A device whose selectors fail ends the attempt only when the search comes to it.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -24,7 +24,7 @@ MAX_DEVICES: Final = 32
 ATTEMPT_LIMIT: Final = 1_000_000
 """Devices tried before the search gives up; kube-scheduler gives up after 10 seconds."""
 _MAX_DEPTH: Final = 600
-"""Devices and requests of one pod: each is a level of the search."""
+"""Levels of the search, which Python's stack bounds: one per device, two per request and claim."""
 
 _FOUND, _MISSED, _EXCEEDED = range(3)
 """How a part of the search ended. Exceeded: the claim would have more devices than it can have."""
@@ -106,7 +106,7 @@ def solve(problem: Problem, *, attempts: int = ATTEMPT_LIMIT) -> Solution | None
 class _Wish:
     """A request or an alternative of one. claim and number: where it stands.
 
-    members: which devices, where all are wanted. lists: candidates per pool, as far as looked at.
+    members: pool and device of each, where all are wanted. lists: candidates per pool, as far as looked at.
     """
 
     claim: int
@@ -114,7 +114,7 @@ class _Wish:
     request: Request
     query: Query
     count: int
-    members: list[tuple[Trial, Candidate]]
+    members: list[tuple[int, Candidate]]
     lists: list[Sequence[Candidate] | None]
 
 
@@ -132,8 +132,8 @@ class _Search:
         self._chosen: list[list[Chosen]] = [[] for _ in problem.claims]
 
     def run(self) -> Solution | None:
-        depth = sum(
-            2 + max(wish.count for wish in alternatives)
+        depth = 2 * len(self._wishes) + sum(
+            2 + max(min(wish.count, MAX_DEVICES) for wish in alternatives)
             for of_claim in self._wishes
             for alternatives in of_claim
         )
@@ -171,10 +171,10 @@ class _Search:
                     f"claim {self._problem.claims[wish.claim]}, request {wish.request.name}: asks "
                     f"for all devices, but pool {pool.id} is not complete: {pool.problem}"
                 )
-        for at, trial in enumerate(self._trials):
+        for at in range(len(self._trials)):
             for candidate in self._candidates(wish, at):
                 self._raise_failure(wish, candidate)
-                wish.members.append((trial, candidate))
+                wish.members.append((at, candidate))
 
     def _candidates(self, wish: _Wish, at: int) -> Sequence[Candidate]:
         known = wish.lists[at]
@@ -210,41 +210,37 @@ class _Search:
             return self._request(wish.claim, wish.number + 1) if wish.count else _MISSED
         if wish.count - filled > MAX_DEVICES - len(self._chosen[wish.claim]):
             return _EXCEEDED
-        if wish.request.everything:
-            return self._fill_everything(wish, filled)
-        return self._choose(wish, filled, pool, start)
-
-    def _choose(self, wish: _Wish, filled: int, pool: int, start: int) -> int:
-        """The next device of a wish: the first with which all the rest can be found, too."""
-        for at in range(pool, len(self._trials)):
+        for at, position, candidate in self._choices(wish, filled, pool, start):
             trial = self._trials[at]
+            if not self._take(wish, trial, candidate):
+                continue
+            outcome = self._fill(wish, filled + 1, at, position + 1)
+            if outcome == _FOUND:
+                return _FOUND
+            self._give_back(wish, trial, candidate)
+            if outcome == _EXCEEDED:
+                return _EXCEEDED
+        return _MISSED
+
+    def _choices(
+        self, wish: _Wish, filled: int, pool: int, start: int
+    ) -> Iterator[tuple[int, int, Candidate]]:
+        """What the next device can be, by pool and position: one only where all are wanted."""
+        if wish.request.everything:
+            at, candidate = wish.members[filled]
+            if not self._is_in_use(wish, at, candidate):
+                yield at, 0, candidate
+            return
+        for at in range(pool, len(self._trials)):
             found = self._candidates(wish, at)
             for position in range(start if at == pool else 0, len(found)):
                 candidate = found[position]
-                if trial.is_in_use(candidate.device.name, wish.claim, wish.request):
-                    continue
-                self._raise_failure(wish, candidate)
-                if not self._take(wish, trial, candidate):
-                    continue
-                outcome = self._fill(wish, filled + 1, at, position + 1)
-                if outcome == _FOUND:
-                    return _FOUND
-                self._give_back(wish, trial, candidate)
-                if outcome == _EXCEEDED:
-                    return _EXCEEDED
-        return _MISSED
+                if not self._is_in_use(wish, at, candidate):
+                    self._raise_failure(wish, candidate)
+                    yield at, position, candidate
 
-    def _fill_everything(self, wish: _Wish, filled: int) -> int:
-        """The same where all devices are wanted: there is only one choice."""
-        trial, candidate = wish.members[filled]
-        if trial.is_in_use(candidate.device.name, wish.claim, wish.request):
-            return _MISSED
-        if not self._take(wish, trial, candidate):
-            return _MISSED
-        outcome = self._fill(wish, filled + 1, 0, 0)
-        if outcome != _FOUND:
-            self._give_back(wish, trial, candidate)
-        return outcome
+    def _is_in_use(self, wish: _Wish, at: int, candidate: Candidate) -> bool:
+        return self._trials[at].is_in_use(candidate.device.name, wish.claim, wish.request)
 
     def _raise_failure(self, wish: _Wish, candidate: Candidate) -> None:
         if candidate.failure is not None:

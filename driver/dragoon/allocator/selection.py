@@ -14,7 +14,7 @@ from dragoon.cel.program import Program
 from dragoon.errors import DragoonError
 
 _KEPT: Final = 512
-_VERDICTS: Final = 65_536
+_VERDICTS: Final = 8_192
 """Devices that a selector remembers its verdict for."""
 
 _Names = tuple[frozenset[str], frozenset[str]]

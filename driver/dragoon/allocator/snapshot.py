@@ -2,7 +2,7 @@
 
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Final
 
 from dragoon.allocator.model import DeviceClass, Node, PoolId
 from dragoon.allocator.pools import Pool, PoolSlices, pools_for
@@ -12,13 +12,26 @@ _REMEMBERED: Final = 64
 """Different wishes whose misfits are remembered."""
 
 
-@dataclass(slots=True, eq=False)
-class _Seen:
-    """The pools of a node, and what they were made from."""
+@dataclass(frozen=True, slots=True, eq=False)
+class Site:
+    """The pools of a node, and what they were made from. serial: another one for each time."""
 
+    serial: int
+    pools: tuple[Pool, ...]
     labels: Mapping[str, str]
     sources: tuple[PoolSlices, ...]
-    pools: tuple[Pool, ...]
+
+    def is_of(self, node: Node, sources: tuple[PoolSlices, ...]) -> bool:
+        """Whether it would be made of the same again."""
+        return (
+            len(self.sources) == len(sources)
+            and all(one is other for one, other in zip(self.sources, sources, strict=True))
+            and self.labels == node.labels
+        )
+
+
+State = tuple[int, ...]
+"""A node's state by serials: of its site, then of what is held of each pool."""
 
 
 class Memory:
@@ -29,24 +42,26 @@ class Memory:
     """
 
     def __init__(self) -> None:
-        self._nodes: dict[str, _Seen] = {}
-        self._misfits: dict[Hashable, dict[str, tuple[Any, ...]]] = {}
+        self._sites: dict[str, Site] = {}
+        self._misfits: dict[Hashable, dict[str, State]] = {}
+        self._serial = 0
 
-    def pools(self, node: Node, sources: tuple[PoolSlices, ...]) -> tuple[Pool, ...]:
+    def site(self, node: Node, sources: tuple[PoolSlices, ...]) -> Site:
         """The pools of a node that sees these. Raises NodeSelectorError."""
-        seen = self._nodes.get(node.name)
-        if seen is None or not is_same(seen.sources, sources) or seen.labels != node.labels:
-            seen = _Seen(dict(node.labels), sources, pools_for(node, sources))
-            self._nodes[node.name] = seen
-        return seen.pools
+        site = self._sites.get(node.name)
+        if site is None or not site.is_of(node, sources):
+            self._serial += 1
+            site = Site(self._serial, pools_for(node, sources), dict(node.labels), sources)
+            self._sites[node.name] = site
+        return site
 
     def forget(self, node: str) -> None:
         """Drops what is known of a node that is gone."""
-        self._nodes.pop(node, None)
-        for by_node in self._misfits.values():
+        self._sites.pop(node, None)
+        for by_node in list(self._misfits.values()):
             by_node.pop(node, None)
 
-    def misfits(self, wish: Hashable) -> dict[str, tuple[Any, ...]]:
+    def misfits(self, wish: Hashable) -> dict[str, State]:
         """Where the wish did not fit: by node, the state in which that was so. To be added to."""
         known = self._misfits.get(wish)
         if known is None:
@@ -54,13 +69,6 @@ class Memory:
                 del self._misfits[next(iter(self._misfits))]
             known = self._misfits[wish] = {}
         return known
-
-
-def is_same(left: tuple[Any, ...], right: tuple[Any, ...]) -> bool:
-    """Whether both hold the very same objects, and any at all."""
-    if not left or len(left) != len(right):
-        return False
-    return all(one is other for one, other in zip(left, right, strict=True))
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,9 +86,9 @@ class Snapshot:
     usage: Mapping[PoolId, PoolUsage]
     memory: Memory = field(default_factory=Memory, compare=False)
 
-    def pools_on(self, node: Node) -> tuple[Pool, ...]:
+    def site(self, node: Node) -> Site:
         """The pools of a node in the order of the search. Raises NodeSelectorError."""
         ids: Iterable[PoolId] = self.by_node.get(node.name, ())
         if self.floating:
             ids = dict.fromkeys((*ids, *self.floating))
-        return self.memory.pools(node, tuple(self.pools[one] for one in ids))
+        return self.memory.site(node, tuple(self.pools[one] for one in ids))

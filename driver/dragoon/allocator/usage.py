@@ -10,6 +10,7 @@ from typing import Final, NamedTuple
 
 from dragoon import quantity
 from dragoon.allocator.amounts import added, nanos
+from dragoon.allocator.fields import required
 from dragoon.allocator.model import Counter, PoolId, Raw
 from dragoon.allocator.pools import Counters
 
@@ -30,13 +31,14 @@ class Hold(NamedTuple):
 def holds_of(allocation: Raw | None, claim: str) -> tuple[Hold, ...]:
     """What a raw status.allocation holds; results with admin access hold nothing.
 
-    Raises InvalidInputError for an amount that is none.
+    Raises InvalidInputError, naming the claim, for an amount that is none or a field that is missing.
     """
     results = ((allocation or {}).get("devices") or {}).get("results") or ()
+    owner = f"ResourceClaim {claim}: status.allocation"
     return tuple(
         Hold(
-            PoolId(result["driver"], result["pool"]),
-            result["device"],
+            PoolId(required(result, "driver", owner), required(result, "pool", owner)),
+            required(result, "device", owner),
             claim,
             result.get("shareID") or "",
             tuple(
@@ -61,15 +63,18 @@ class PoolUsage:
     """What is held of one pool. To others it is immutable: changes make another one.
 
     exclusive: the claims that hold a device as a whole, mostly one. shared: the shares of a device.
+    serial: another number for each change in one state; 0 where nothing is held.
     """
 
-    __slots__ = ("_slack", "_sums", "exclusive", "shared")
+    __slots__ = ("_slack", "_sums", "exclusive", "serial", "shared")
 
     def __init__(
         self,
         exclusive: Mapping[str, tuple[Hold, ...]] | None = None,
         shared: Mapping[str, tuple[Hold, ...]] | None = None,
+        serial: int = 0,
     ) -> None:
+        self.serial = serial
         self.exclusive: Mapping[str, tuple[Hold, ...]] = exclusive or {}
         self.shared: Mapping[str, tuple[Hold, ...]] = shared or {}
         self._slack: tuple[Counters, Slack] | None = None
@@ -105,7 +110,7 @@ class PoolUsage:
             self._slack = counters, _slack(counters.values, counters, held, ())
         return self._slack[1]
 
-    def changed(self, gone: Iterable[Hold], new: Iterable[Hold]) -> "PoolUsage":
+    def changed(self, gone: Iterable[Hold], new: Iterable[Hold], serial: int) -> "PoolUsage":
         """The usage without the holds that are gone and with the new ones."""
         exclusive, shared = dict(self.exclusive), dict(self.shared)
         touched: set[str] = set()
@@ -120,7 +125,7 @@ class PoolUsage:
             holders = shared if hold.share else exclusive
             _put(holders, hold.device, [*holders.get(hold.device, ()), hold])
             touched.add(hold.device)
-        changed = PoolUsage(exclusive, shared)
+        changed = PoolUsage(exclusive, shared, serial)
         if self._slack is not None:
             counters, slack = self._slack
             before = {name for name in touched if self.is_allocated(name)}

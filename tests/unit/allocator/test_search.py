@@ -3,6 +3,7 @@
 import pytest
 
 from dragoon.allocator import Kind, allocate_on, snapshot
+from dragoon.errors import UnsupportedError
 from tests.unit.allocator.attempts import attempt, chosen, refusal
 from tests.unit.allocator.objects import (
     DRIVER,
@@ -162,3 +163,17 @@ def test_a_bounded_search_says_that_it_stopped_not_that_nothing_fits() -> None:
     wish = claim(request(count=16), same=DOMAIN)
     outcome = refusal(allocate_on(cluster, [wish], node(), attempts=1000))
     assert outcome.kind is Kind.STOPPED
+
+
+@pytest.mark.parametrize(("claims", "devices"), [(16, 32), (110, 1)])
+def test_a_pod_may_have_many_claims(claims: int, devices: int) -> None:
+    slices = [slice_of(*(device(f"d{i:03}") for i in range(claims * devices)))]
+    pod = [claim(request(count=devices), name=f"c{i}") for i in range(claims)]
+    found = chosen(attempt(*pod, slices=slices))
+    assert sum(map(len, found)) == claims * devices
+
+
+def test_a_pod_with_more_than_can_be_searched_is_refused() -> None:
+    pod = [claim(request(count=32), name=f"c{i}") for i in range(20)]
+    with pytest.raises(UnsupportedError, match="Dragoon does not search 720 levels for one pod"):
+        attempt(*pod, slices=[slice_of(device("a"))])
