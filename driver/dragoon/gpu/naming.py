@@ -1,5 +1,6 @@
 """Device names: from the PCI address, never from an index or a minor number (DESIGN section 4)."""
 
+import re
 from collections.abc import Iterable
 
 from dragoon.errors import InvalidInputError
@@ -7,6 +8,7 @@ from dragoon.gpu.mig_names import ProfileName
 from dragoon.gpu.model import Gpu, Inventory, LostGpu, MigProfile, PciAddress, Placement
 
 _PREFIX = "gpu-"
+_NAME = re.compile(r"gpu-([0-9a-f]{4,8})-([0-9a-f]{2})-([0-9a-f]{2})-([0-7])(?:-.+)?")
 
 
 def whole_name(address: PciAddress) -> str:
@@ -26,6 +28,12 @@ def find(inventory: Inventory, device: str) -> Gpu | LostGpu | None:
         if card.address is not None and whole_name(card.address) == device:
             return card
     return None
+
+
+def address_of(device: str) -> PciAddress | None:
+    """The slot that a device name means, in whatever form; None for what is no such name."""
+    found = _NAME.fullmatch(device)
+    return None if found is None else PciAddress(*(int(part, 16) for part in found.groups()))
 
 
 def mig_name(address: PciAddress, profile: MigProfile, start: int) -> str:

@@ -1,4 +1,4 @@
-"""What prepare does to GPUs: caps on memory and time slices, behind one port.
+"""What prepare does to GPUs: dividing them, caps on memory, time slices, behind one port.
 
 `effects.Effects` passes these on, so that they are fault points like all others. Changes of one
 card never run at the same time: callers hold its lock.
@@ -12,9 +12,12 @@ from typing import Final, Protocol
 
 from dragoon.api.opaque_config import TimeSlice
 from dragoon.errors import HardwareError, StateError
+from dragoon.gpu.faults import FeatureMissingError
 from dragoon.gpu.limits import MemoryLimit
-from dragoon.gpu.model import PciAddress
-from dragoon.gpu.port import MemoryLimits
+from dragoon.gpu.mig import MigCard, MigInstance
+from dragoon.gpu.mig_memory import MemoryMigCards
+from dragoon.gpu.model import MigMode, PciAddress, Placement
+from dragoon.gpu.port import MemoryLimits, MigCards
 from dragoon.prepare.toolkit import run_program
 
 _SMI_VALUES: Final = {
@@ -32,6 +35,9 @@ class Cards(Protocol):
     See `effects.Effects` for what each does.
     """
 
+    @property
+    def mig(self) -> MigCards: ...
+
     def memory_cap(self, address: PciAddress, cgroup: Path) -> int | None: ...
 
     def set_memory_cap(self, address: PciAddress, cgroup: Path, hard: int | None) -> None: ...
@@ -39,15 +45,39 @@ class Cards(Protocol):
     def set_time_slice(self, uuid: str, interval: TimeSlice) -> None: ...
 
 
+class UndividedCards:
+    """The `MigCards` of a process that must not, or cannot, divide any."""
+
+    def card(self, address: PciAddress) -> MigCard | None:  # noqa: ARG002 - every card
+        """None of them has MIG."""
+        return None
+
+    def instances(self, address: PciAddress) -> tuple[MigInstance, ...]:  # noqa: ARG002
+        """There are none."""
+        return ()
+
+    def set_mode(self, address: PciAddress, *, enabled: bool) -> MigMode:
+        """Raises FeatureMissingError."""
+        raise FeatureMissingError(f"GPU {address}: its MIG mode cannot be set to {enabled} here")
+
+    def create(self, address: PciAddress, profile: str, placement: Placement) -> MigInstance:
+        """Raises FeatureMissingError."""
+        raise FeatureMissingError(f"GPU {address}: {profile} cannot be made at {placement} here")
+
+    def destroy(self, address: PciAddress, identity: int, uuid: str | None) -> None:
+        """There is nothing to remove."""
+
+
 @dataclass(frozen=True, slots=True)
 class DriverCards:
     """The real ones: caps through NVML, time slices through nvidia-smi, since NVML sets none.
 
-    limits: None where this driver is too old for caps. smi: the program, None to look on PATH.
+    limits: None where this driver is too old for caps. mig: the same cards as they are divided. smi: the program, None to look on PATH.
     run: how a program is started.
     """
 
     limits: MemoryLimits | None = None
+    mig: MigCards = field(default_factory=UndividedCards)
     smi: Path | None = None
     run: Callable[[Sequence[str], float], bytes] = run_program
 
@@ -87,7 +117,7 @@ class SimulatedCards(DriverCards):
 
 
 UNCHANGEABLE_CARDS: Final = DriverCards()
-"""Cards without caps."""
+"""Cards without caps, and undivided."""
 
 
 @dataclass(eq=False)
@@ -97,6 +127,7 @@ class MemoryCards:
     cgroups: set[Path] = field(default_factory=set)
     caps: dict[tuple[PciAddress, Path], int] = field(default_factory=dict)
     time_slices: dict[str, TimeSlice] = field(default_factory=dict)
+    mig: MemoryMigCards = field(default_factory=lambda: MemoryMigCards({}))
 
     def memory_cap(self, address: PciAddress, cgroup: Path) -> int | None:
         """See `Cards`."""

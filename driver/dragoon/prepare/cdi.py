@@ -146,10 +146,10 @@ def device_variable(device: str, uuid: str) -> str:
     return f"{_VARIABLE_PREFIX}{device.upper().replace('-', '_')}={uuid}"
 
 
-def device_uuids(spec: Spec) -> tuple[str, ...]:
-    """The GPUs that a spec of ours hands out, read back from `device_variable`."""
+def devices_given(spec: Spec) -> tuple[tuple[str, str], ...]:
+    """What a spec of ours hands out: device names out of `device_name`, UUIDs of `device_variable`."""
     return tuple(
-        variable.partition("=")[2]
+        ("".join(device.name.split("_")[2:3]), variable.partition("=")[2])
         for device in spec.devices
         for variable in device.container_edits.env
         if variable.startswith(_VARIABLE_PREFIX)

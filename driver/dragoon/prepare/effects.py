@@ -22,6 +22,7 @@ from typing import Protocol
 from dragoon.api.opaque_config import TimeSlice
 from dragoon.errors import StateError
 from dragoon.gpu.model import PciAddress
+from dragoon.gpu.port import MigCards
 from dragoon.prepare.cards import UNCHANGEABLE_CARDS, Cards
 
 _RETRYABLE = frozenset({errno.EIO, errno.ENOSPC, errno.EDQUOT, errno.EAGAIN, errno.EINTR})
@@ -55,6 +56,11 @@ class Effects(Protocol):
     Nothing is durable before it was synced: bytes with `sync`, names (by `write`, `rename`,
     `remove`, `make_folder`) with `sync_folder` of the folder that holds them.
     """
+
+    @property
+    def mig(self) -> MigCards:
+        """How cards are divided. Changing the mode, making and removing an instance are effects."""
+        ...
 
     def make_folder(self, path: Path, mode: int) -> None:
         """Makes a folder and its parents; one that is there keeps its mode."""
@@ -175,6 +181,10 @@ class HostEffects:
     def __init__(self, proc_root: Path = Path("/proc"), cards: Cards = UNCHANGEABLE_CARDS) -> None:
         self._boot_id = proc_root / "sys/kernel/random/boot_id"
         self._cards = cards
+
+    @property
+    def mig(self) -> MigCards:
+        return self._cards.mig
 
     def make_folder(self, path: Path, mode: int) -> None:
         with _reported("make folder", path):

@@ -17,6 +17,7 @@ from dragoon.api.opaque_config import TimeSlice
 from dragoon.gpu.model import PciAddress
 from dragoon.prepare.cards import MemoryCards
 from dragoon.prepare.effects import Stamp, lock_timeout, state_error
+from dragoon.prepare.mig_faults import FaultyMigCards
 
 
 class Crash(BaseException):
@@ -208,7 +209,8 @@ class MemoryDisk:
     def _begin_anew(self, wiped: Iterable[Path]) -> None:
         for path in wiped:
             self.remove_tree(path)
-        self.cards = MemoryCards()
+        self.cards.mig.reboot()
+        self.cards = MemoryCards(mig=self.cards.mig)
 
     def _free(self, wish: tuple[Path, str]) -> Callable[[], bool]:
         return lambda: wish not in self._held
@@ -256,6 +258,10 @@ class MemoryEffects:
 
     def __repr__(self) -> str:
         return f"<MemoryEffects {'dead' if self._dead else 'alive'} done={len(self.performed)}>"
+
+    @property
+    def mig(self) -> FaultyMigCards:
+        return FaultyMigCards(self.disk.cards.mig, self._perform, self._alive)
 
     def kill(self) -> None:
         """Ends this process: no effect happens any more."""
@@ -364,7 +370,7 @@ class MemoryEffects:
     def _perform(
         self,
         doing: str,
-        path: Path,
+        path: object,
         effect: Callable[[], None],
         *,
         when_broken: Callable[[], None] = lambda: None,
@@ -381,5 +387,5 @@ class MemoryEffects:
             failure = self.faults.failures.get(number, self.faults.every)
             if failure is not None:
                 when_broken()
-                raise state_error(doing, path, OSError(failure, os.strerror(failure)))
+                raise state_error(doing, Path(str(path)), OSError(failure, os.strerror(failure)))
             effect()

@@ -10,10 +10,11 @@ How the kubelet's calls are met (the numbers are points of kubelet-tried.md sect
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection
 from typing import Any, TypeVar
 
 from dragoon.api.claims import ClaimRef
+from dragoon.api.forms import DEFAULT, Form
 from dragoon.errors import (
     ApiNotFoundError,
     ApiUnavailableError,
@@ -28,6 +29,7 @@ from dragoon.kube.port import CLAIMS, Api
 from dragoon.prepare import consumers
 from dragoon.prepare.cdi import Edits
 from dragoon.prepare.clock import Clock, LoopClock, Stopwatch
+from dragoon.prepare.dividing import divisible
 from dragoon.prepare.effects import Effects
 from dragoon.prepare.enforcement.choosing import Enforcement
 from dragoon.prepare.executing import Executor, Held
@@ -54,7 +56,8 @@ class Engine:
     """The `prepare.port.Preparer` of a node. Several processes may run one on the same folders.
 
     inventory answers what is on this node now; common gives what every container with a real GPU
-    needs, and blocks; enforcement are the tiers that keep shares of a GPU to their limits.
+    needs, and blocks; enforcement are the tiers that keep shares of a GPU to their limits. forms
+    answers in which forms this node publishes its GPUs: with mig among them, cards are divided.
     """
 
     def __init__(
@@ -66,6 +69,7 @@ class Engine:
         *,
         common: Callable[[Inventory], Edits] = lambda _: Edits(),
         enforcement: Enforcement | None = None,
+        forms: Callable[[], Collection[Form]] = lambda: DEFAULT,
         clock: Clock | None = None,
         observer: Observer = ignore,
     ) -> None:
@@ -74,6 +78,7 @@ class Engine:
         self._settings = settings
         self._common = common
         self._enforcement = enforcement or Enforcement()
+        self._forms = forms
         self._clock = clock or LoopClock()
         self._observer = observer
         self._effects = effects
@@ -161,6 +166,8 @@ class Engine:
             return await self._finished(claim, lambda: self._carry_out(got, pod, inventory))
 
     def _carry_out(self, got: Given, pod: PodLook | None, inventory: Inventory) -> Entry | Held:
+        may_divide = Form.MIG in self._forms()
+        mig = self._effects.mig
         wanted = plan(
             got,
             inventory,
@@ -169,10 +176,11 @@ class Engine:
             common=Edits() if inventory.simulated else self._common(inventory),
             enforcement=self._enforcement,
             pod=pod,
+            divisible=divisible(got, inventory, self._settings, mig, allowed=may_divide),
         )
         for text in got.ignored:
             self._observer(Ignored(got.ref, text))
-        return self._executor.prepare(wanted)
+        return self._executor.prepare(wanted, may_divide=may_divide)
 
     async def _read(self, claim: ClaimRef) -> dict[str, Any]:
         try:

@@ -5,7 +5,7 @@ of the claim, and what it does to a card by the lock of the card, against other 
 another plugin process (rolling update: both get calls in any order).
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,6 +24,9 @@ from dragoon.prepare.journal import (
     damaged,
     of_another_version,
 )
+from dragoon.prepare.mig_filling import filled
+from dragoon.prepare.mig_settling import reopened, settled
+from dragoon.prepare.mig_steps import MigStep
 from dragoon.prepare.observing import Observer, Repaired, Reported
 from dragoon.prepare.settings import PrepareSettings
 from dragoon.prepare.step import Place
@@ -43,6 +46,7 @@ class Executor:
     def __init__(self, effects: Effects, settings: PrepareSettings, observer: Observer) -> None:
         self.effects = effects
         self.journal = Journal(effects, settings.paths)
+        self._settings = settings
         self._paths = settings.paths
         self._patience = settings.lock_s
         self._observer = observer
@@ -59,19 +63,24 @@ class Executor:
         self.effects.sync_folder(paths.state_folder.parent)
         self.effects.make_folder(paths.cdi_folder, 0o755)
 
-    def prepare(self, wanted: Entry) -> Entry | Held:
-        """Prepares a claim as planned, or says who is in the way. Raises StateError."""
+    def prepare(self, wanted: Entry, *, may_divide: bool = False) -> Entry | Held:
+        """Prepares a claim as planned, or says who is in the way.
+
+        may_divide: cards may be divided by MIG for it. Raises StateError, HardwareError.
+        """
         with self.locked([claim_key(wanted.uid)]):
             own = self.own(wanted.uid)
             with self.locked([*effect_keys(wanted), *effect_keys(own)]):
                 match decide(wanted, own, self._others(wanted)):
                     case Keep(entry):
-                        self.restore(entry)
-                        return entry
+                        return self.restore(entry)
                     case WaitFor(holder):
                         return Held(holder)
                     case Begin(leftover):
-                        return self._begin(wanted, leftover)
+                        living = self._living(wanted.uid)
+                        mig = self.effects.mig
+                        needed = settled(wanted, own, living, mig, may_divide=may_divide)
+                        return self._begin(needed, leftover)
 
     def unprepare(self, uid: str, expected: Entry | None = None) -> None:
         """Takes a claim back; one that is unknown is a success.
@@ -116,14 +125,16 @@ class Executor:
         boot_id = self.effects.boot_id()
         return sum(entry.answered_in(boot_id) for entry in self.journal.contents().held)
 
-    def restore(self, entry: Entry) -> None:
-        """Makes every step of a prepared claim hold again (case C29). The caller has its locks."""
-        place = self._place(entry.uid)
-        for step in entry.steps:
-            if not step.holds(place):
-                step.apply(place)
-                what = step.about(place)
-                self._observer(Repaired(entry.uid, f"{what} was lost or changed: put right"))
+    def restore(self, entry: Entry) -> Entry:
+        """Makes every step of a prepared claim hold again (case C29). The caller has its locks.
+
+        Answers the entry as it is now: a MIG instance that was lost is another one.
+        """
+        again = reopened(entry, self.effects.mig)
+        if again != entry:
+            self.journal.complete(again)
+        full = self._carry_out(again, self._put_right)
+        return entry if full == entry else self.journal.complete(full)
 
     def sweep_regions(self) -> None:
         """Removes regions of containers that no claim is for any more.
@@ -191,9 +202,28 @@ class Executor:
             gone = leftover.boot_id != wanted.boot_id
             self._undo(wanted.uid, [s for s in leftover.steps if gone or s not in wanted.steps])
         self.journal.begin(wanted)
-        for step in wanted.steps:
+        return self.journal.complete(self._carry_out(wanted, _apply))
+
+    def _carry_out(self, entry: Entry, do: Callable[[Step, Place], None]) -> Entry:
+        """Does every step. What cards are divided into says what the rest of them is."""
+        place = self._place(entry.uid)
+        for step in entry.steps:
+            if isinstance(step, MigStep):
+                do(step, place)
+        full = filled(entry, self.effects.mig, self._settings)
+        for step in full.steps:
+            if step not in entry.steps:
+                step.check(place)
+        for step in full.steps:
+            if not isinstance(step, MigStep):
+                do(step, place)
+        return full
+
+    def _put_right(self, step: Step, place: Place) -> None:
+        if not step.holds(place):
             step.apply(place)
-        return self.journal.complete(wanted)
+            what = step.about(place)
+            self._observer(Repaired(place.uid, f"{what} was lost or changed: put right"))
 
     def _undo(self, uid: str, steps: Sequence[Step]) -> None:
         """Undoes steps of a claim, the last first, but for what another claim needs too."""
@@ -230,6 +260,10 @@ class Executor:
         for folder in folders:
             for name in self.effects.names(folder):
                 yield folder / name
+
+
+def _apply(step: Step, place: Place) -> None:
+    step.apply(place)
 
 
 def claim_key(uid: str) -> str:

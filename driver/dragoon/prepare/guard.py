@@ -2,7 +2,8 @@
 
 The API server may be wrong: a force-deleted pod frees its claim seconds before its container is
 gone (case C35), and two controllers may give one device away twice. The guard compares hardware,
-not names: a whole card shuts out everything else on it, shares stand together while their sum fits.
+not names: a whole card shuts out everything else on it, shares stand together while their sum fits,
+MIG instances while they have no memory slice in common.
 """
 
 from collections.abc import Iterable, Sequence
@@ -11,11 +12,13 @@ from typing import Self
 
 from dragoon.api.claims import ClaimRef
 from dragoon.errors import CdiError
+from dragoon.gpu import naming
 from dragoon.prepare import cdi
 from dragoon.prepare.journal import Entry
+from dragoon.prepare.mig import MigPart
 from dragoon.prepare.shares import CORES, Share
 
-Part = Share
+Part = Share | MigPart
 """What can be held of a card besides all of it."""
 
 
@@ -37,7 +40,12 @@ class Footprint:
 
     def excludes(self, other: Self) -> bool:
         """Whether the two cannot be on one card, however small they are."""
-        return self.part is None or other.part is None
+        match self.part, other.part:
+            case Share(), Share():
+                return False
+            case MigPart() as mine, MigPart() as theirs:
+                return mine.placement.overlaps(theirs.placement)
+        return True
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +61,7 @@ def holder_of(entry: Entry) -> Holder:
     return Holder(
         entry.claim,
         tuple(
-            Footprint(held.address, held.uuid, held.share)
+            Footprint(held.address, held.uuid, held.share or held.mig)
             for held in entry.devices
             if not held.admin_access
         ),
@@ -66,10 +74,13 @@ def holder_of_spec(uid: str, data: bytes) -> Holder:
     It does not say how much of each: so it counts as all (fail closed).
     """
     try:
-        uuids = cdi.device_uuids(cdi.decode(data))
+        given = cdi.devices_given(cdi.decode(data))
     except CdiError:
-        uuids = ()
-    return Holder(ClaimRef("?", "?", uid), tuple(Footprint(None, uuid) for uuid in uuids))
+        given = ()
+    return Holder(
+        ClaimRef("?", "?", uid),
+        tuple(Footprint(_slot(device), uuid) for device, uuid in given),
+    )
 
 
 def first_conflict(wanted: Holder, others: Iterable[Holder]) -> Holder | None:
@@ -97,7 +108,13 @@ def first_conflict(wanted: Holder, others: Iterable[Holder]) -> Holder | None:
 
 def fits(footprints: Sequence[Footprint]) -> bool:
     """Whether these, all on one card, are no more than it has. The first one says how much that is."""
-    shares = [one.part for one in footprints if one.part is not None]
+    shares = [one.part for one in footprints if isinstance(one.part, Share)]
     memory = sum(share.memory for share in shares)
     cores = sum(share.cores for share in shares)
     return not shares or (memory <= shares[0].card_memory and cores <= CORES)
+
+
+def _slot(device: str) -> str | None:
+    """A part of a card has a UUID of its own, so the card is told by the device's name."""
+    address = naming.address_of(device)
+    return None if address is None else str(address)

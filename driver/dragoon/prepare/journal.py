@@ -19,6 +19,7 @@ import msgspec
 from dragoon.api.claims import ClaimRef
 from dragoon.errors import StateError
 from dragoon.prepare.effects import Effects
+from dragoon.prepare.mig import MigPart
 from dragoon.prepare.paths import SET_ASIDE, Paths, temporary
 from dragoon.prepare.port import PreparedDevice
 from dragoon.prepare.shares import Share
@@ -26,7 +27,7 @@ from dragoon.prepare.steps import Step
 from dragoon.prepare.storing import replace_file
 
 VERSION = 2
-"""1 knew whole GPUs only; 2 adds shares and the pod that a claim belongs to."""
+"""1 knew whole GPUs only; 2 adds shares, MIG instances and the pod that a claim belongs to."""
 _MODE = 0o600
 
 
@@ -40,8 +41,8 @@ class State(enum.StrEnum):
 class HeldDevice(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
     """One device of a claim, and the hardware that it was when the claim was prepared.
 
-    request may be `name/subrequest`; address is the PCI address in the kernel's form. share is the
-    part of the card that the claim holds, None for all of it.
+    request may be `name/subrequest`; address is the PCI address in the kernel's form, and uuid that
+    of the card. share or mig is the part of the card that the claim holds; all of it without both.
     """
 
     request: str
@@ -53,6 +54,7 @@ class HeldDevice(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True
     share_id: str | None = None
     admin_access: bool = False
     share: Share | None = None
+    mig: MigPart | None = None
 
     @property
     def allocated(self) -> tuple[str, str, str, str | None, bool]:

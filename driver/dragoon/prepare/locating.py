@@ -14,7 +14,7 @@ _NAMES = {Form.WHOLE: naming.whole_name, Form.SHARED: naming.shared_name}
 def locate(
     ref: ClaimRef, result: AllocatedDevice, inventory: Inventory, settings: PrepareSettings
 ) -> Gpu:
-    """The card of a device, whole or shared.
+    """The card of a device, whole, shared or divided.
 
     Raises UnknownDeviceError, DeviceLostError, or HardwareError where two cards answer at its
     address.
@@ -25,9 +25,8 @@ def locate(
             f"this node's pool is {settings.pool!r}",
             hint="the pod runs on another node than its devices: check its nodeName",
         )
-    form = form_of(result.device)
     every: tuple[Gpu | LostGpu, ...] = (*inventory.gpus, *inventory.lost)
-    cards = [card for card in every if _name(card, form) == result.device]
+    cards = [card for card in every if _has(card, result.device)]
     if len(cards) > 1:
         raise HardwareError(
             f"claim {ref}: {len(cards)} GPUs answer at the address of {result.device}",
@@ -38,7 +37,7 @@ def locate(
             return gpu
         case [LostGpu() as lost]:
             raise DeviceLostError(f"claim {ref}: {result.device} is lost: {lost.reason}")
-    names = ", ".join(filter(None, (_name(gpu, Form.WHOLE) for gpu in inventory.gpus))) or "none"
+    names = ", ".join(naming.whole_name(gpu.address) for gpu in inventory.gpus) or "none"
     raise UnknownDeviceError(
         f"claim {ref}: request {result.request} got {result.device!r}, which this node does not "
         f"have; it has {names}",
@@ -46,6 +45,9 @@ def locate(
     )
 
 
-def _name(card: Gpu | LostGpu, form: Form) -> str | None:
-    name = _NAMES.get(form)
-    return None if card.address is None or name is None else name(card.address)
+def _has(card: Gpu | LostGpu, device: str) -> bool:
+    """Whether a device is of that card. Which MIG profiles there are, only the card itself says."""
+    name = _NAMES.get(form_of(device))
+    if card.address is None or name is None:
+        return card.address is not None and naming.address_of(device) == card.address
+    return name(card.address) == device

@@ -13,26 +13,27 @@ import msgspec
 
 from dragoon.api.claims import AllocatedDevice, ClaimRef
 from dragoon.api.enforcement import Tier
+from dragoon.api.forms import Form
 from dragoon.api.opaque_config import GpuConfig, TimeSlice
-from dragoon.errors import ClaimError, HardwareError
+from dragoon.errors import ClaimError
 from dragoon.gpu.model import Gpu, Inventory
-from dragoon.prepare import cdi, cdi_check, shares
+from dragoon.prepare import cdi, cdi_check, exposing, shares
 from dragoon.prepare.containers import Seating, seating
+from dragoon.prepare.dividing import Divisible
 from dragoon.prepare.enforcement.choosing import Enforcement
 from dragoon.prepare.enforcement.tier import Grant, Measures, UnenforceableError
 from dragoon.prepare.enforcement.time_slice import time_slice
-from dragoon.prepare.given import Given
+from dragoon.prepare.given import Given, form_of
 from dragoon.prepare.guard import fits, holder_of
 from dragoon.prepare.journal import Entry, HeldDevice, State
 from dragoon.prepare.locating import locate
+from dragoon.prepare.mig import MigPart, part_of
+from dragoon.prepare.mig_steps import MakeInstance, MigStep, SetMigMode, UseInstance
 from dragoon.prepare.paths import check_device, check_uid
 from dragoon.prepare.pods import PodLook
 from dragoon.prepare.settings import PrepareSettings
 from dragoon.prepare.shares import Share
-from dragoon.prepare.steps import CdiFile, Marker, Step
-
-_MARKER_FOLDER = "/dev/dragoon"
-_MARKER_OPTIONS = ("ro", "nosuid", "nodev", "bind")
+from dragoon.prepare.steps import CdiFile, Step
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,19 +62,31 @@ def plan(
     common: cdi.Edits,
     enforcement: Enforcement | None = None,
     pod: PodLook | None = None,
+    divisible: Divisible | None = None,
 ) -> Entry:
     """What to do for a claim.
 
     common is what every container with a real GPU needs; enforcement are the tiers for shares, and
-    pod is read where `needs_pod` says so. Raises UnknownDeviceError, DeviceLostError,
+    pod is read where `needs_pod` says so. What MIG devices come to is settled and filled in later
+    (`mig_settling`, `mig_filling`). Raises UnknownDeviceError, DeviceLostError,
     HardwareError, ClaimError or InvalidInputError; a CdiError would be our bug.
     """
     check_uid(given.ref.uid)
     _check_once(given.ref, given.devices)
     seats = seating(pod, inventory, settings) if pod else None
-    planner = _Planner(given, inventory, settings, enforcement or Enforcement(), seats)
+    planner = _Planner(
+        given,
+        inventory,
+        settings,
+        boot_id,
+        enforcement or Enforcement(),
+        seats,
+        divisible or Divisible(),
+    )
     parts = [planner.part(result) for result in given.devices]
     steps = list(dict.fromkeys(step for part in parts for step in part.steps))
+    # What a card is divided into is undone last.
+    steps.sort(key=lambda step: not isinstance(step, MigStep))
     if parts:
         nodes = [part.node for part in parts]
         spec = cdi.claim_spec(settings.kind, nodes, cdi.Edits() if inventory.simulated else common)
@@ -98,24 +111,32 @@ class _Planner:
     given: Given
     inventory: Inventory
     settings: PrepareSettings
+    boot_id: str
     enforcement: Enforcement
     seats: Seating | None
+    divisible: Divisible
 
     def part(self, result: AllocatedDevice) -> _Part:
         gpu = locate(self.given.ref, result, self.inventory, self.settings)
         uid = self.given.ref.uid
         name = cdi.device_name(uid, result.request, result.device, result.share_id)
-        share, measures = None, Measures(tuple(self._card_steps(result, gpu)))
+        share, mig, measures = None, None, Measures()
+        steps = list(self._card_steps(result, gpu))
         if result in self.given.shares:
             share, measures = self._share(result, gpu)
-        marker: tuple[Step, ...] = ()
+        elif form_of(result.device) is Form.MIG:
+            mig = part_of(self.given.ref, result, gpu, self.divisible.cards.get(gpu.address))
+            steps += self._mig_steps(result, gpu, mig)
+        edits = cdi.Edits()
         if self.inventory.simulated:
-            edits = _simulated_edits(uid, result.device, self.settings)
-            marker = (_marker(result.device, gpu),)
-        else:
-            edits = _real_edits(result.device, gpu, self.settings)
-        variable = cdi.device_variable(result.device, gpu.uuid)
-        node = cdi.Device(
+            mount = exposing.simulated_mount(uid, result.device, self.settings)
+            edits = cdi.Edits(mounts=(mount,))
+            steps.insert(0, exposing.marker(result.device, gpu.uuid))
+        elif mig is None:
+            node = exposing.gpu_node(result.device, gpu.minor, self.settings)
+            edits = cdi.Edits(device_nodes=(node,))
+        variable = cdi.device_variable(result.device, "" if mig else gpu.uuid)
+        device = cdi.Device(
             name,
             msgspec.structs.replace(
                 edits,
@@ -124,8 +145,8 @@ class _Planner:
                 hooks=measures.edits.hooks,
             ),
         )
-        held = _held(result, gpu, share, cdi.qualified(self.settings.kind, name))
-        return _Part(held, node, (*marker, *measures.steps))
+        held = _held(result, gpu, share, mig, cdi.qualified(self.settings.kind, name))
+        return _Part(held, device, (*steps, *measures.steps))
 
     def _share(self, result: AllocatedDevice, gpu: Gpu) -> tuple[Share, Measures]:
         ref = self.given.ref
@@ -152,12 +173,27 @@ class _Planner:
         return share, tier.plan(grant)
 
     def _card_steps(self, result: AllocatedDevice, gpu: Gpu) -> Iterator[Step]:
-        """What is set on a whole card for as long as the claim has it."""
+        """What is set on a card for as long as a claim has it, whole or a share of it."""
+        if result.admin_access:
+            return
+        has_mig = gpu.mig is not None and self.divisible.allowed
+        if has_mig and form_of(result.device) is not Form.MIG:
+            yield SetMigMode(str(gpu.address), enabled=False, boot_id=self.boot_id)
         config = self.given.config(result)
-        if isinstance(config, GpuConfig) and not result.admin_access:
+        if isinstance(config, GpuConfig):
             interval = config.time_slice or TimeSlice.DEFAULT
             if interval is not TimeSlice.DEFAULT:
                 yield time_slice(gpu, interval)
+
+    def _mig_steps(self, result: AllocatedDevice, gpu: Gpu, part: MigPart) -> Iterator[Step]:
+        """Admin access looks at what is there, and makes nothing."""
+        address = str(gpu.address)
+        if result.admin_access:
+            found = msgspec.structs.replace(part, made=False)
+            yield UseInstance(result.device, address, found)
+        else:
+            yield SetMigMode(address, enabled=True, boot_id=self.boot_id)
+            yield MakeInstance(result.device, address, part, self.boot_id)
 
 
 def _check_once(ref: ClaimRef, results: tuple[AllocatedDevice, ...]) -> None:
@@ -189,7 +225,9 @@ def _refuse_twice(ref: ClaimRef, devices: Sequence[str]) -> None:
         )
 
 
-def _held(result: AllocatedDevice, gpu: Gpu, share: Share | None, cdi_id: str) -> HeldDevice:
+def _held(
+    result: AllocatedDevice, gpu: Gpu, share: Share | None, mig: MigPart | None, cdi_id: str
+) -> HeldDevice:
     return HeldDevice(
         request=result.request,
         pool=result.pool,
@@ -200,27 +238,5 @@ def _held(result: AllocatedDevice, gpu: Gpu, share: Share | None, cdi_id: str) -
         share_id=result.share_id,
         admin_access=result.admin_access,
         share=share,
+        mig=mig,
     )
-
-
-def _real_edits(device: str, gpu: Gpu, settings: PrepareSettings) -> cdi.Edits:
-    """The GPU's own device file. Its number comes from the driver and may change at every boot."""
-    if gpu.minor is None:
-        raise HardwareError(
-            f"{device}: the driver does not say which /dev/nvidia<minor> it is",
-            hint="check `nvidia-smi -q` for its minor number",
-        )
-    path = f"/dev/nvidia{gpu.minor}"
-    host = str(settings.dev_root / path.lstrip("/"))
-    return cdi.Edits(device_nodes=(cdi.DeviceNode(path, "" if host == path else host),))
-
-
-def _simulated_edits(uid: str, device: str, settings: PrepareSettings) -> cdi.Edits:
-    """A file in the place where a device file would be."""
-    source = str(settings.paths.marker(uid, device))
-    return cdi.Edits(mounts=(cdi.Mount(source, f"{_MARKER_FOLDER}/{device}", _MARKER_OPTIONS),))
-
-
-def _marker(device: str, gpu: Gpu) -> Marker:
-    content = {"device": device, "uuid": gpu.uuid, "simulated": True}
-    return Marker(device, msgspec.json.encode(content).decode() + "\n")

@@ -7,6 +7,7 @@ from dragoon.prepare import cdi
 from dragoon.prepare.enforcement.cgroup import MemoryCap
 from dragoon.prepare.enforcement.hami import Library, Region
 from dragoon.prepare.enforcement.time_slice import SetTimeSlice
+from dragoon.prepare.mig_steps import MigStep
 from dragoon.prepare.paths import Paths
 from dragoon.prepare.step import BaseStep, Place
 from dragoon.prepare.storing import replace_file
@@ -67,11 +68,14 @@ class CdiFile(_File, frozen=True, tag="cdi"):
     spec: cdi.Spec
 
     def check(self, place: Place) -> None:
-        """The device files of the GPUs: without one the runtime fails to start the container."""
+        """The device files of the GPUs: without one the runtime fails to start the container.
+
+        One whose numbers are given is made by the runtime.
+        """
         for device in self.spec.devices:
             for node in device.container_edits.device_nodes:
                 path = Path(node.host_path or node.path)
-                if not place.effects.exists(path):
+                if node.major is None and not place.effects.exists(path):
                     raise HardwareError(
                         f"device file {path} does not exist",
                         hint="make it with nvidia-modprobe, or start nvidia-persistenced",
@@ -85,4 +89,4 @@ class CdiFile(_File, frozen=True, tag="cdi"):
         return cdi.encode(self.spec)
 
 
-Step = Marker | CdiFile | Library | Region | MemoryCap | SetTimeSlice
+Step = Marker | CdiFile | Library | Region | MemoryCap | SetTimeSlice | MigStep

@@ -2,12 +2,13 @@
 
 import asyncio
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
 from dragoon.api.claims import ClaimRef
+from dragoon.api.forms import DEFAULT, Form
 from dragoon.gpu.model import Gpu, Inventory, PciAddress
 from dragoon.gpu.naming import whole_name
 from dragoon.gpu.port import FixedGpus
@@ -109,6 +110,7 @@ class Scene:
         *,
         faults: Faults | None = None,
         look: Callable[[], Any] | None = None,
+        forms: Callable[[], Collection[Form]] = lambda: DEFAULT,
         **changes: Any,
     ) -> Engine:
         async def found() -> Inventory:
@@ -120,6 +122,7 @@ class Scene:
             effects or MemoryEffects(self.disk, faults),
             settings(self.root, **changes),
             enforcement=self.enforcement,
+            forms=forms,
             clock=self.clock,
             observer=self.events.append,
         )

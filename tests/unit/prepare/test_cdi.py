@@ -35,9 +35,12 @@ def test_a_claim_spec_keeps_the_older_runtime_hook_out_once() -> None:
     assert spec.container_edits.env == ("NVIDIA_VISIBLE_DEVICES=void", "X=y")
 
 
-def test_the_uuids_of_a_spec_are_read_back() -> None:
-    device = Device("n", Edits(env=(cdi.device_variable("gpu-0000-65-00-0", "GPU-1"), "A=b")))
-    assert cdi.device_uuids(cdi.claim_spec(KIND, (device,), Edits())) == ("GPU-1",)
+def test_what_a_spec_hands_out_is_read_back() -> None:
+    name, uuid = "gpu-0000-65-00-0", "GPU-1"
+    edits = Edits(env=(cdi.device_variable(name, uuid), "A=b"))
+    named = Device(cdi.device_name("u-1", "gpu/big", name, "share"), edits)
+    spec = cdi.claim_spec(KIND, (named, Device("n", edits)), Edits())
+    assert cdi.devices_given(spec) == ((name, uuid), ("", uuid))
 
 
 @pytest.mark.parametrize(

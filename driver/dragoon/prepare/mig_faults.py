@@ -1,0 +1,83 @@
+"""The MIG calls of one process in memory: each change is one effect, which may break.
+
+Ships with the package, beside `effects_memory`, whose faults it shares.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+from dragoon.gpu.mig import MigCard, MigInstance
+from dragoon.gpu.mig_memory import MemoryMigCards
+from dragoon.gpu.model import MigMode, PciAddress, Placement
+
+
+class Perform(Protocol):
+    """Does one effect, or breaks in it, leaving what `when_broken` leaves."""
+
+    def __call__(
+        self,
+        doing: str,
+        path: object,
+        effect: Callable[[], None],
+        *,
+        when_broken: Callable[[], None] = ...,
+    ) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class FaultyMigCards:
+    """`gpu.port.MigCards` over the fake hardware. look: refuses when the process is dead."""
+
+    hardware: MemoryMigCards
+    perform: Perform
+    look: Callable[[], None]
+
+    def card(self, address: PciAddress) -> MigCard | None:
+        """See `gpu.port.MigCards`."""
+        self.look()
+        return self.hardware.card(address)
+
+    def instances(self, address: PciAddress) -> tuple[MigInstance, ...]:
+        """See `gpu.port.MigCards`."""
+        self.look()
+        return self.hardware.instances(address)
+
+    def set_mode(self, address: PciAddress, *, enabled: bool) -> MigMode:
+        """See `gpu.port.MigCards`."""
+        word = "on" if enabled else "off"
+        self.perform(
+            f"MIG mode {word} of",
+            address,
+            lambda: _ignored(self.hardware.set_mode(address, enabled=enabled)),
+        )
+        return MigMode(enabled=enabled, pending=enabled)
+
+    def create(self, address: PciAddress, profile: str, placement: Placement) -> MigInstance:
+        """See `gpu.port.MigCards`. What breaks it leaves a GPU instance with nothing in it."""
+        made: list[MigInstance] = []
+
+        def half() -> None:
+            one = self.hardware.create(address, profile, placement)
+            self.hardware.halve(address, one.identity)
+
+        self.perform(
+            f"make {profile} at {placement} of",
+            address,
+            lambda: made.append(self.hardware.create(address, profile, placement)),
+            when_broken=half,
+        )
+        return made[0]
+
+    def destroy(self, address: PciAddress, identity: int, uuid: str | None) -> None:
+        """See `gpu.port.MigCards`. What breaks it leaves a GPU instance with nothing in it."""
+        self.perform(
+            f"remove instance {uuid} of",
+            address,
+            lambda: self.hardware.destroy(address, identity, uuid),
+            when_broken=lambda: self.hardware.halve(address, identity),
+        )
+
+
+def _ignored(answer: object) -> None:
+    del answer
