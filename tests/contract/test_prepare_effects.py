@@ -1,5 +1,7 @@
 """The side-effect port of prepare: the same tests on a real file system and on the one in memory."""
 
+import os
+import socket
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -188,3 +190,102 @@ def test_a_symbolic_link_is_not_written_through(tmp_path: Path) -> None:
 
 def test_the_real_boot_id_is_there() -> None:
     assert len(HostEffects().boot_id()) == len("00000000-0000-0000-0000-000000000000")
+
+
+def test_a_folders_mode_is_set_whatever_the_umask(subject: Subject) -> None:
+    folder = subject.root / "open"
+    subject.effects.make_folder(folder, 0o700)
+    subject.effects.set_mode(folder, 0o1777)
+
+    assert subject.effects.mode(folder) == 0o1777
+    assert subject.effects.mode(subject.root / "missing") is None
+
+
+def test_a_patch_changes_only_the_bytes_that_it_is_for(subject: Subject) -> None:
+    path = subject.root / "file"
+    subject.effects.write(path, b"0123456789", 0o600)
+    subject.effects.patch(path, 3, b"xyz")
+
+    assert subject.effects.read(path) == b"012xyz6789"
+    assert subject.effects.peek(path, 5) == b"012xy"
+    assert subject.effects.peek(subject.root / "missing", 5) is None
+    with pytest.raises(StateError):
+        subject.effects.patch(subject.root / "missing", 0, b"x")
+
+
+def test_a_file_moves_into_another_folder_and_replaces_what_is_there(subject: Subject) -> None:
+    inner = subject.root / "inner"
+    subject.effects.make_folder(inner, 0o755)
+    subject.effects.write(inner / "file", b"old", 0o600)
+    subject.effects.write(subject.root / "draft", b"new", 0o600)
+    subject.effects.rename(subject.root / "draft", inner / "file")
+
+    assert subject.effects.read(inner / "file") == b"new"
+    assert subject.effects.names(subject.root) == ("inner",)
+
+
+def test_a_tree_is_removed_with_all_that_is_in_it(subject: Subject) -> None:
+    inner = subject.root / "tree/inner"
+    subject.effects.make_folder(inner, 0o755)
+    subject.effects.write(inner / "file", b"", 0o600)
+    subject.effects.remove_tree(subject.root / "tree")
+    subject.effects.remove_tree(subject.root / "tree")
+
+    assert subject.effects.names(subject.root) == ()
+
+
+def test_a_folder_is_stamped_anew_when_something_in_it_goes(subject: Subject) -> None:
+    inner = subject.root / "inner"
+    subject.effects.make_folder(inner, 0o755)
+    subject.effects.write(inner / "file", b"", 0o600)
+    before = subject.effects.stamps(subject.root)
+    assert [one.name for one in before] == ["inner"]
+    subject.effects.remove(inner / "file")
+
+    assert subject.effects.stamps(subject.root) != before
+
+
+# What a container may have put where a file of ours was; only the real file system has these.
+
+
+def put_link(path: Path) -> None:
+    path.symlink_to("/etc/hostname")
+
+
+def put_pipe(path: Path) -> None:
+    os.mkfifo(path)
+
+
+def put_folder(path: Path) -> None:
+    path.mkdir()
+
+
+def put_socket(path: Path) -> None:
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind(str(path))
+
+
+@pytest.mark.parametrize("put", [put_link, put_pipe, put_folder, put_socket])
+def test_what_a_container_put_in_place_of_a_file_is_neither_followed_nor_opened(
+    tmp_path: Path, put: Callable[[Path], None]
+) -> None:
+    path = tmp_path / "usage"
+    put(path)
+    effects = HostEffects()
+
+    assert effects.peek(path, 10) is None
+    with pytest.raises(StateError, match="not a regular file any more"):
+        effects.patch(path, 0, b"x")
+
+
+def test_removing_a_tree_follows_no_link_out_of_it(tmp_path: Path) -> None:
+    kept = tmp_path / "kept"
+    kept.mkdir()
+    (kept / "file").write_text("kept")
+    tree = tmp_path / "tree"
+    tree.mkdir()
+    (tree / "link").symlink_to(kept)
+    HostEffects().remove_tree(tree)
+
+    assert (kept / "file").read_text() == "kept"
+    assert not tree.exists()
