@@ -21,26 +21,30 @@ def check_policy(capacity: Any, path: str, *, shared: bool) -> Iterator[Finding]
     shared: the device can be allocated more than once; only then a policy is allowed.
     """
     policy = capacity.get("requestPolicy") if isinstance(capacity, Mapping) else None
-    if not policy:
+    if policy is None:
         return
     path = f"{path}.requestPolicy"
     if not shared:
         yield Finding(path, policy, "nothing where allowMultipleAllocations is not true")
         return
-    size = _whole(capacity.get("value"))
     values, range_ = policy.get("validValues"), policy.get("validRange")
     if values and range_:
         yield Finding(path, sorted(policy), "one of validValues and validRange")
-    elif size is None:
-        yield Finding(path, capacity.get("value"), _WHOLE)
     elif values or range_:
-        default = _whole(policy.get("default"))
-        if default is None:
-            yield Finding(f"{path}.default", policy.get("default"), _WHOLE)
-        elif values:
-            yield from _check_values(values, default, size, f"{path}.validValues")
-        else:
-            yield from _check_range(range_, default, size, f"{path}.validRange")
+        yield from _check_choice(policy, capacity.get("value"), path)
+
+
+def _check_choice(policy: Mapping[str, Any], value: Any, path: str) -> Iterator[Finding]:
+    size, default = _whole(value), _whole(policy.get("default"))
+    values, range_ = policy.get("validValues"), policy.get("validRange")
+    if size is None:
+        yield Finding(path, value, _WHOLE)
+    elif default is None:
+        yield Finding(f"{path}.default", policy.get("default"), _WHOLE)
+    elif values:
+        yield from _check_values(values, default, size, f"{path}.validValues")
+    elif range_:
+        yield from _check_range(range_, default, size, f"{path}.validRange")
 
 
 def _check_values(values: Any, default: int, size: int, path: str) -> Iterator[Finding]:

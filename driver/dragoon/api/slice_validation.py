@@ -76,16 +76,20 @@ def _check_identity(spec: Mapping[str, Any]) -> Iterator[Finding]:
 def _check_number(
     pool: Mapping[str, Any], field: str, *, default: int, lowest: int
 ) -> Iterator[Finding]:
-    value = pool.get(field, default)
+    found = pool.get(field)
+    value = default if found is None else found
     whole = isinstance(value, int) and not isinstance(value, bool)
     if not whole or not lowest <= value <= limits.INT64_MAX:
         yield Finding(f"spec.pool.{field}", value, f"a 64-bit integer of at least {lowest}")
 
 
 def _check_place(spec: Mapping[str, Any]) -> Iterator[Finding]:
-    given = [field for field in _PLACES if spec.get(field)]
+    given = [field for field in _PLACES if spec.get(field) is not None]
     if len(given) != 1:
         yield Finding("spec", given, f"exactly one of {', '.join(_PLACES)}")
+    for field in given:
+        if not spec[field]:
+            yield Finding(f"spec.{field}", spec[field], "not set, or not empty and not false")
     node = spec.get("nodeName")
     if node and not limits.is_subdomain(node):
         yield Finding("spec.nodeName", node, "a DNS subdomain")
@@ -96,7 +100,7 @@ def _check_place(spec: Mapping[str, Any]) -> Iterator[Finding]:
 
 def _check_content(spec: Mapping[str, Any]) -> Iterator[Finding]:
     devices, counters = spec.get("devices"), spec.get("sharedCounters")
-    if devices and counters:
+    if devices is not None and counters is not None:
         yield Finding("spec", ["devices", "sharedCounters"], "one of them in a slice (since 1.35)")
     yield from check_counter_sets(counters or [], "spec.sharedCounters")
     if not devices:
