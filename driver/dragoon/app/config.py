@@ -12,10 +12,12 @@ from typing import Annotated, Any, Final, Literal
 import msgspec
 from msgspec import Meta
 
+from dragoon.api.forms import parse_forms, parse_profiles
 from dragoon.api.names import DRIVER_NAME, check_driver_name
 from dragoon.app import config_file
 from dragoon.app.setting import Setting
 from dragoon.errors import ConfigError
+from dragoon.publish.choosing import Wishes
 from dragoon.publish.slices import check_node_name
 
 Absolute = Annotated[str, Meta(pattern="^/")]
@@ -110,6 +112,20 @@ class PluginConfig(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     listen: Annotated[
         str, Meta(description="Where /metrics, /healthz, /readyz and /debug/state are served.")
     ] = ":8080"
+    forms: Annotated[
+        str,
+        Meta(
+            pattern="^(whole|shared|mig)(,(whole|shared|mig))*$",
+            description="In which forms GPUs are published; the node's label dragoon.dev/forms wins. See docs/publishing.md.",
+        ),
+    ] = "whole"
+    mig_profiles: Annotated[
+        str,
+        Meta(
+            pattern="^[^ ]*$",
+            description="MIG profiles to publish beside the main ones, such as `1g.10gb+me,1g.20gb`, or `all`.",
+        ),
+    ] = ""
     inventory_seconds: Annotated[
         float, Meta(ge=1, le=3600, description="How often the hardware is looked at, in seconds.")
     ] = 60.0
@@ -134,6 +150,11 @@ class PluginConfig(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     def state_folder(self) -> Path:
         """Where the journal is kept."""
         return Path(self.state_dir or f"{self.kubelet_root}/plugins/{self.driver_name}")
+
+    @property
+    def wishes(self) -> Wishes:
+        """What is to be published of GPUs, where the node's label does not say."""
+        return Wishes(parse_forms(self.forms, "forms"), parse_profiles(self.mig_profiles))
 
 
 def _settings() -> dict[str, Setting]:

@@ -12,6 +12,7 @@ import contextlib
 import shutil
 import signal
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -19,13 +20,13 @@ import structlog
 
 from dragoon import __version__
 from dragoon.app import config as settings
-from dragoon.app import enforcing, hardware
+from dragoon.app import enforcing, hardware, publishing
 from dragoon.app.config import PluginConfig
 from dragoon.app.freshness import FreshInventory
 from dragoon.app.reporting import Reporter, Traced
 from dragoon.app.supervision import Part, keep_running
 from dragoon.errors import DriverMissingError, HardwareError, KubeletError
-from dragoon.gpu.port import Gpus, MemoryLimits
+from dragoon.gpu.port import Gpus, MemoryLimits, MigCards
 from dragoon.gpu.watching import InventoryWatch
 from dragoon.kube.connecting import connect
 from dragoon.kube.events import EventRecorder
@@ -36,6 +37,7 @@ from dragoon.prepare.effects import HostEffects
 from dragoon.prepare.enforcement.probing import Probing
 from dragoon.prepare.engine import Engine
 from dragoon.prepare.settings import PrepareSettings
+from dragoon.publish.looking import Sources
 from dragoon.publish.offering import Offering
 from dragoon.publish.publisher import Publisher
 from dragoon.telemetry.endpoint import Endpoint
@@ -57,10 +59,11 @@ class Plugin:
         *,
         gpus: Gpus,
         api: Api,
+        mig: MigCards | None = None,
         limits: MemoryLimits | None = None,
         first_look: float = FIRST_LOOK_SECONDS,
     ) -> None:
-        """limits: the cards' memory caps. first_look: how long the start waits for the driver.
+        """mig: the same cards as they are divided; limits: their memory caps. first_look: how long the start waits for them.
 
         Raises DragoonError for settings that cannot work.
         """
@@ -73,7 +76,13 @@ class Plugin:
         self._publisher = Publisher(api, driver=driver, node=node, metrics=self.metrics)
         self._events = EventRecorder(api, COMPONENT, config.pod_name or node)
         self._offering = Offering(
-            api, self._publisher, driver=driver, node=node, recorder=self._events
+            api,
+            self._publisher,
+            driver=driver,
+            node=node,
+            recorder=self._events,
+            wishes=config.wishes,
+            sources=Sources(mig, partial(publishing.journal, config)),
         )
         self._watch.subscribe(self._reporter.found)
         self._watch.subscribe(self._offering.show)
@@ -152,6 +161,9 @@ class Plugin:
             "gpus": len(inventory.gpus) if inventory else None,
             "lost": [str(card.address) for card in inventory.lost] if inventory else None,
             "hardware": str(self._watch.error) if self._watch.error else None,
+            "forms": list(self._offering.wanted.wishes.forms),
+            "formsFrom": self._offering.wanted.source,
+            "leaving": list(self._offering.leaving),
             "problems": list(self._offering.problems),
             "otherOwners": [owner.name for owner in self._offering.owners],
         }
@@ -204,7 +216,7 @@ async def serve(config: PluginConfig) -> None:
         stack.push_async_callback(asyncio.to_thread, gpus.close)
         api = await connect(Path(config.kubeconfig) if config.kubeconfig else None)
         stack.push_async_callback(api.close)
-        await Plugin(config, gpus=gpus, api=api, limits=gpus.limits).run(stop)
+        await Plugin(config, gpus=gpus, api=api, mig=gpus.mig, limits=gpus.limits).run(stop)
 
 
 def _prepare_settings(config: PluginConfig) -> PrepareSettings:
