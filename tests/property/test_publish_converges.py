@@ -13,6 +13,8 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, precondition, rule
 
+from dragoon.api.enforcement import NodeEnforcement, Tier
+from dragoon.api.forms import Form
 from dragoon.errors import (
     ApiConflictError,
     ApiError,
@@ -21,6 +23,7 @@ from dragoon.errors import (
 )
 from dragoon.gpu.model import Inventory
 from dragoon.kube.port import NODES, SLICES, Object
+from dragoon.publish.choosing import Wishes
 from dragoon.publish.device import Device
 from dragoon.publish.devices import build
 from dragoon.publish.offer import Offer
@@ -28,12 +31,25 @@ from dragoon.publish.pacing import Pace
 from dragoon.publish.publisher import Publisher
 from tests.property.publish_strategies import inventories
 from tests.scenario.publish.bench import Bench
+from tests.unit.publish.divided import divisible, division
 from tests.unit.publish.nodes import DRIVER, NODE
 
 AT_ONCE = Pace(
     wipe=0, edit=0, first_retry=0, last_retry=0, first_refused=0, last_refused=0, probe=0
 )
+
+
+def offered_forms() -> Offer:
+    """Eight H100 in all forms: a slice of counters and three of devices."""
+    cards = tuple(divisible(number) for number in range(8))
+    divisions = {card.address: division(number=n) for n, card in enumerate(cards)}
+    wishes = Wishes(tuple(Form), enforcement=NodeEnforcement.of([Tier.HAMI]))
+    built = build(Inventory(gpus=cards), wishes=wishes, divisions=divisions)
+    return Offer(built.devices, built.counter_sets, build(Inventory(gpus=cards)).devices)
+
+
 MANY = tuple(Device(f"gpu-{n:03d}", {"type": {"string": "gpu"}}, {}) for n in range(130))
+FORMS = offered_forms()
 STEPS_TO_SETTLE = 3000
 STEPS_OF_SILENCE = 300
 
@@ -78,7 +94,7 @@ class Converging(RuleBasedStateMachine):
 
     async def _start(self) -> tuple[Publisher, asyncio.Task[None]]:
         publisher = self.bench.publisher(AT_ONCE)
-        publisher.offer(Offer(self.wanted))
+        publisher.offer(FORMS if self.wanted == FORMS.devices else Offer(self.wanted))
         publisher.allow(self.allowed)
         return publisher, asyncio.create_task(publisher.run())
 
@@ -96,6 +112,11 @@ class Converging(RuleBasedStateMachine):
     def hardware_is_a_lot(self, count: int) -> None:
         self.wanted = MANY[:count]
         self.run(_call(self.publisher.offer, Offer(self.wanted)))
+
+    @rule()
+    def forms_are_offered(self) -> None:
+        self.wanted = FORMS.devices
+        self.run(_call(self.publisher.offer, FORMS))
 
     @rule(now=st.booleans())
     def kubelet_registers(self, now: bool) -> None:
