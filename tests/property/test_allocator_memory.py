@@ -9,8 +9,7 @@ import pytest
 
 from dragoon.allocator import ClusterState
 from dragoon.allocator.model import Device, Facts
-from tests.unit.allocator.objects import DRIVER, Raw, slice_of
-from tests.unit.allocator.test_counters import PLACEMENTS, counters, uses
+from tests.unit.allocator.objects import DRIVER, PLACEMENTS, Raw, counters, slice_of, uses
 
 NODES = 1000
 GPUS = 8

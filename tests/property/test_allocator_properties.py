@@ -23,9 +23,8 @@ from dragoon.allocator.claims import node_view
 from dragoon.allocator.pools import Pool
 from dragoon.allocator.usage import PoolUsage
 from tests.property.allocator_scenes import Dice, Raw, Scene, claim, random_scene
-from tests.unit.allocator.objects import GPU_CLASS, device, node, request, slice_of
+from tests.unit.allocator.objects import GPU_CLASS, counters, device, node, request, slice_of, uses
 from tests.unit.allocator.objects import claim as claim_of
-from tests.unit.allocator.test_counters import counters, uses
 
 RANDOM = st.randoms(use_true_random=True)
 """Real random numbers: what hypothesis draws itself stays too near to nothing to meet in a pool."""

@@ -96,13 +96,13 @@ class Unsatisfiable:
 
     kind: Kind
     node: str
-    _problem: str = field(repr=False)
+    _sentence: str = field(repr=False)
     _case: _Case = field(repr=False, compare=False)
 
     @property
     def message(self) -> str:
         """One sentence why."""
-        return self._problem or reason(self.explanation)
+        return self._sentence or reason(self.explanation)
 
     @property
     def explanation(self) -> Explanation:

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
+from dragoon import quantity
 from dragoon.errors import DragoonError, InvalidInputError
 from dragoon.quantity import Format, Quantity
 
@@ -27,14 +28,19 @@ class CapacityError(DragoonError):
     code = "Capacity"
 
 
-def nanos(quantity: Quantity) -> int:
+def nanos(amount: Quantity) -> int:
     """The exact amount in nano units: the finest that a parsed quantity keeps.
 
     Raises InvalidInputError for an exponent beyond 2,000.
     """
-    if quantity.scale > _LARGEST_SCALE:
-        raise InvalidInputError(f"quantity: the exponent {quantity.scale} is beyond 2000")
-    return int(quantity.unscaled * 10 ** (quantity.scale - _NANO))
+    if amount.scale > _LARGEST_SCALE:
+        raise InvalidInputError(f"quantity: the exponent {amount.scale} is beyond 2000")
+    return int(amount.unscaled * 10 ** (amount.scale - _NANO))
+
+
+def parsed(amounts: Iterable[tuple[str, str]]) -> dict[str, Quantity]:
+    """Amounts by name, from texts. Raises InvalidInputError."""
+    return {name: quantity.parse(text) for name, text in amounts}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -177,19 +183,19 @@ def _in_millis(policy: Policy) -> bool:
     return policy.step is None or _whole_millis(policy.step) >= 1
 
 
-def _millis(quantity: Quantity) -> int | None:
-    """The quantity in milli units, None where that loses something or does not fit 64 bits."""
-    count, rest = divmod(nanos(quantity), _NANOS_PER_MILLI)
+def _millis(amount: Quantity) -> int | None:
+    """The amount in milli units, None where that loses something or does not fit 64 bits."""
+    count, rest = divmod(nanos(amount), _NANOS_PER_MILLI)
     return count if not rest and abs(count) <= _INT64_MAX else None
 
 
-def _whole_millis(quantity: Quantity) -> int:
-    return nanos(quantity) // _NANOS_PER_MILLI
+def _whole_millis(amount: Quantity) -> int:
+    return nanos(amount) // _NANOS_PER_MILLI
 
 
-def _ones(quantity: Quantity) -> int:
-    """The quantity as a whole number, rounded up."""
-    return -(-nanos(quantity) // _NANOS_PER_ONE)
+def _ones(amount: Quantity) -> int:
+    """The amount as a whole number, rounded up."""
+    return -(-nanos(amount) // _NANOS_PER_ONE)
 
 
 def shown(amount: int, kind: Format = Format.BINARY) -> str:

@@ -9,8 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal, NamedTuple
 
-from dragoon import quantity
-from dragoon.allocator.amounts import CapacityError, Use, consumption
+from dragoon.allocator.amounts import CapacityError, Use, consumption, parsed
 from dragoon.allocator.model import Device, DeviceId, Facts, Node, PoolId, Request, Slice
 from dragoon.allocator.nodes import NodeSelectorError, matches
 from dragoon.allocator.pools import Pool
@@ -98,7 +97,7 @@ def candidates(pool: Pool, query: Query) -> Sequence[Candidate]:
 
 
 def _found(pool: Pool, query: Query) -> Iterator[Candidate]:
-    wanted = {name: quantity.parse(text) for name, text in query.capacity}
+    wanted = parsed(query.capacity)
     known: dict[Facts, _Outcome] = {}
     for slice_, device in pool.devices():
         facts = device.facts

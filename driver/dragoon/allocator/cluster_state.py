@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from dragoon.allocator.claims import class_view
-from dragoon.allocator.fields import required
+from dragoon.allocator.fields import label, required
 from dragoon.allocator.interning import Interner
 from dragoon.allocator.model import DeviceClass, PoolId, Raw, Slice, TaintRule
 from dragoon.allocator.pools import PoolSlices
@@ -147,7 +147,7 @@ class ClusterState:
     def assume(self, claim: Raw, allocation: Raw) -> None:
         """We are about to write this allocation: from now on it holds its devices."""
         metadata = required(claim, "metadata", "ResourceClaim")
-        holds = holds_of(allocation, _label(metadata))
+        holds = holds_of(allocation, label(metadata))
         self._suppose(required(metadata, "uid", "ResourceClaim"), holds)
 
     def confirm(self, claim: Raw) -> None:
@@ -251,7 +251,7 @@ def _claim(raw: Raw) -> tuple[tuple[str, str], _Claim]:
     metadata = required(raw, "metadata", "ResourceClaim")
     name = required(metadata, "name", "ResourceClaim")
     version = str(metadata.get("resourceVersion") or "")
-    holds = holds_of((raw.get("status") or {}).get("allocation"), _label(metadata))
+    holds = holds_of((raw.get("status") or {}).get("allocation"), label(metadata))
     return (metadata.get("namespace") or "", name), _Claim(
         metadata.get("uid") or "", int(version) if version.isdecimal() else None, holds
     )
@@ -259,8 +259,3 @@ def _claim(raw: Raw) -> tuple[tuple[str, str], _Claim]:
 
 def _is_older(one: _Claim, other: _Claim) -> bool:
     return one.version is not None and other.version is not None and one.version < other.version
-
-
-def _label(metadata: Raw) -> str:
-    namespace, name = metadata.get("namespace"), metadata.get("name", "")
-    return f"{namespace}/{name}" if namespace else str(name)

@@ -17,6 +17,12 @@ def required(raw: Raw, path: str, owner: str) -> Any:
     return value
 
 
+def label(metadata: Raw) -> str:
+    """Namespace and name, as messages name an object."""
+    namespace, name = metadata.get("namespace"), metadata.get("name") or ""
+    return f"{namespace}/{name}" if namespace else str(name)
+
+
 def items(raw: Raw, name: str) -> tuple[Any, ...]:
     """The elements of a list field, none if it is absent."""
     return tuple(raw.get(name) or ())

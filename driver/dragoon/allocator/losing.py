@@ -6,8 +6,7 @@ Each test looks at one device alone, against what claims hold now.
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from dragoon import quantity
-from dragoon.allocator.amounts import CapacityError, Use, consumption, nanos, shown
+from dragoon.allocator.amounts import CapacityError, Use, consumption, nanos, parsed, shown
 from dragoon.allocator.model import Claim, Counter, Device, DeviceId, Request, Slice
 from dragoon.allocator.nodes import NodeSelectorError, matches
 from dragoon.allocator.pools import Pool
@@ -85,7 +84,7 @@ def _by_node(entry: Entry) -> str:
 
 
 def _by_capacity(request: Request) -> Test:
-    wanted = _wanted(request)
+    wanted = parsed(request.capacity)
 
     def test(entry: Entry) -> str:
         capacities = entry.device.facts.capacity
@@ -105,10 +104,6 @@ def _by_capacity(request: Request) -> Test:
     return test
 
 
-def _wanted(request: Request) -> dict[str, quantity.Quantity]:
-    return {name: quantity.parse(text) for name, text in request.capacity}
-
-
 def _by_taints(request: Request) -> Test:
     def test(entry: Entry) -> str:
         taint = preventing(entry.pool.taints(entry.device), request)
@@ -126,7 +121,7 @@ def _by_usage(problem: Problem) -> Test:
 
 
 def _by_capacity_left(request: Request, problem: Problem) -> Test:
-    wanted = _wanted(request)
+    wanted = parsed(request.capacity)
 
     def test(entry: Entry) -> str:
         usage, name = problem.usage_of(entry.pool), entry.device.name

@@ -4,8 +4,16 @@ from typing import Any
 
 from dragoon.allocator import Allocated, Kind
 from tests.unit.allocator.attempts import attempt, chosen, refusal
-from tests.unit.allocator.objects import Raw, claim, device, holding, request, slice_of
-from tests.unit.allocator.test_counters import counters, uses
+from tests.unit.allocator.objects import (
+    Raw,
+    claim,
+    counters,
+    device,
+    holding,
+    request,
+    slice_of,
+    uses,
+)
 
 
 def admin(name: str = "g", count: int = 1, **fields: Any) -> Raw:

@@ -9,38 +9,16 @@ from dragoon.allocator import Kind
 from tests.unit.allocator.attempts import attempt, chosen, refusal
 from tests.unit.allocator.objects import (
     DRIVER,
+    PLACEMENTS,
     Raw,
     claim,
+    counters,
     device,
     holding,
     request,
     slice_of,
+    uses,
 )
-
-PLACEMENTS = {
-    "1g": (1, 1, range(7)),
-    "2g": (2, 2, (0, 2, 4)),
-    "3g": (3, 4, (0, 4)),
-    "4g": (4, 4, (0,)),
-    "7g": (7, 8, (0,)),
-}
-"""Of an A100 or H100: compute parts, memory parts and where each profile can begin (C19)."""
-
-
-def uses(counter_set: str, **amounts: str | int) -> list[Raw]:
-    counters = {name.replace("_", "-"): {"value": str(n)} for name, n in amounts.items()}
-    return [{"counterSet": counter_set, "counters": counters}]
-
-
-def counters(*sets: tuple[str, dict[str, str]], count: int = 2, name: str = "z") -> Raw:
-    """The slice of the pool with the counter sets."""
-    raw = slice_of(name=name, count=count)
-    del raw["spec"]["devices"]
-    raw["spec"]["sharedCounters"] = [
-        {"name": one, "counters": {key: {"value": value} for key, value in amounts.items()}}
-        for one, amounts in sets
-    ]
-    return raw
 
 
 def mig_card(name: str = "card") -> tuple[Raw, list[Raw]]:

@@ -1,14 +1,19 @@
 """Why these devices, and why not: the funnel as data and as lines."""
 
+from typing import Any
+
 from dragoon.allocator import Allocated
 from tests.unit.allocator.attempts import attempt, refusal
 from tests.unit.allocator.objects import (
     DRIVER,
+    Raw,
     claim,
+    counters,
     device,
     holding,
     request,
     slice_of,
+    uses,
 )
 
 LOST = [{"key": "dragoon.dev/lost", "effect": "NoSchedule"}]
@@ -16,7 +21,7 @@ MEMORY = f"device.capacity['{DRIVER}'].memory.compareTo(quantity('40Gi')) >= 0"
 DOMAIN = f"{DRIVER}/nvlinkDomain"
 
 
-def gpu(name: str, memory: str = "80Gi", **fields: object) -> dict[str, object]:
+def gpu(name: str, memory: str = "80Gi", **fields: Any) -> Raw:
     return device(name, capacity={"memory": {"value": memory}}, **fields)
 
 
@@ -108,4 +113,55 @@ def test_a_selector_that_fails_shows_what_is_there() -> None:
     assert (
         f"    a: device.attributes['{DRIVER}'].model failed: no such key: model (there are: name_)"
         in (outcome.lines())
+    )
+
+
+def test_capacity_shares_and_counters_are_told_with_values_and_holders() -> None:
+    def card(name: str, memory: str = "80Gi", **fields: Any) -> Raw:
+        use = uses(f"card-{name}", memory=1)
+        return gpu(name, memory, allowMultipleAllocations=True, consumesCounters=use, **fields)
+
+    sets = [(f"card-{name}", {"memory": "1"}) for name in "abcd"]
+    parts = [gpu("b-part", consumesCounters=uses("card-b", memory=1))]
+    slices = [
+        counters(*sets),
+        slice_of(card("a"), card("b"), card("c", "40Gi"), card("d", taints=LOST), *parts, count=2),
+    ]
+    share = {"shareID": "00000000-0000-4000-8000-000000000001"}
+    held = [
+        holding("a", name="big", consumedCapacity={"memory": "50Gi"}, **share),
+        holding("b-part", name="part"),
+    ]
+    wish = claim(request(capacity={"requests": {"memory": "48Gi"}}))
+    assert refusal(attempt(wish, slices=slices, held=held)).lines()[1:] == [
+        "claim default/c, request g: 1 device of class gpu.dragoon.dev",
+        "  5 devices on node n",
+        "  class gpu.dragoon.dev: 5 left",
+        "  capacity: 4 left, 1 out",
+        "    c: memory: 48Gi wanted, has 40Gi",
+        "  taints: 3 left, 1 out",
+        "    d: taint dragoon.dev/lost:NoSchedule is not tolerated",
+        "  not in use: 2 left, 1 out",
+        "    b-part: held by claim default/part",
+        "  capacity left: 1 left, 1 out",
+        "    a: memory: 48Gi wanted, 30Gi of 80Gi left, the rest held by claim default/big",
+        "  counters left: 0 left, 1 out",
+        "    b: counter memory of card-b: 1 wanted, 0 left, the rest held by claim default/part",
+    ]
+
+
+def test_an_unknown_class_is_a_step_that_leaves_nothing() -> None:
+    outcome = refusal(attempt(claim(request(class_name="nope")), slices=SLICES))
+    (funnel,) = outcome.explanation.funnels
+    assert (funnel.steps[0].left, funnel.steps[0].losers[0].reason) == (
+        0,
+        "there is no DeviceClass nope",
+    )
+
+
+def test_what_does_not_fit_together_is_told_apart_from_what_does_not_fit_at_all() -> None:
+    slices = [slice_of(gpu("a", only=1))]
+    wish = claim(request("x"), request("y"))
+    assert refusal(attempt(wish, slices=slices)).message == (
+        "each request and each constraint can be met alone, but not all of them together"
     )

@@ -12,14 +12,15 @@ from tests.unit.allocator.objects import (
     Raw,
     claim,
     class_of,
+    counters,
     device,
     holding,
     node,
     opaque,
     request,
     slice_of,
+    uses,
 )
-from tests.unit.allocator.test_counters import counters, uses
 
 MEMORY: Raw = {
     "value": "10Gi",
