@@ -4,13 +4,15 @@ One object that cannot be read is noted and left out; the others count.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Final
+from typing import Any, Final
 from uuid import UUID
 
 from dragoon.allocator import Answer, ClusterState, allocate_on, allocate_over, verify
-from dragoon.diagnose.manifests import Raw, listed, mapping, text
+from dragoon.diagnose.documents import Origin, shown
+from dragoon.diagnose.linting import shapes
+from dragoon.diagnose.manifests import Item, Raw, listed, mapping, text
 from dragoon.diagnose.snapshot import ClusterSnapshot, identity
-from dragoon.errors import DragoonError
+from dragoon.errors import DragoonError, InvalidInputError
 
 _PoolKey = tuple[str, str]
 _SHARES: Final = 0xD4A600 << 104
@@ -26,20 +28,19 @@ class Cluster:
     """
 
     def __init__(self, snapshot: ClusterSnapshot) -> None:
-        self.snapshot = snapshot
         self.problems: list[str] = []
         self._state = ClusterState()
         self._shares = 0
-        for put, objects in (
-            (self._state.put_class, snapshot.classes),
-            (self._state.put_slice, snapshot.slices),
-            (self._state.put_rule, snapshot.taint_rules),
-            (self._state.put_claim, snapshot.claims),
-        ):
-            self._read(put, objects)
+        self.snapshot = snapshot.replacing(
+            classes=self._readable(self._put_class, snapshot.classes),
+            slices=self._readable(self._put_slice, snapshot.slices),
+            taint_rules=self._readable(self._state.put_rule, snapshot.taint_rules),
+            claims=self._readable(self._state.put_claim, snapshot.claims),
+            nodes=self._readable(_check_node, snapshot.nodes),
+        )
         self._view = self._state.snapshot()
-        self._raw = _RawIndex(snapshot)
-        nodes = snapshot.nodes or self._raw.named_nodes()
+        self._raw = _RawIndex(self.snapshot)
+        nodes = self.snapshot.nodes or self._raw.named_nodes()
         self.nodes = tuple(sorted(nodes, key=lambda one: identity(one)[1]))
 
     def allocate_over(self, claims: Sequence[Raw], nodes: Iterable[Raw]) -> Iterator[Answer]:
@@ -77,7 +78,7 @@ class Cluster:
         """What the allocator's verifier finds wrong with allocations, without some claims."""
         names = {identity(one) for one in gone}
         return verify(
-            claims,
+            [_asking(one) for one in claims],
             allocations,
             classes=self.snapshot.classes,
             slices=self.slices(node),
@@ -105,12 +106,53 @@ class Cluster:
         self._shares += 1
         return str(UUID(int=_SHARES + self._shares, version=4))
 
-    def _read(self, put: Callable[[Raw], None], objects: Iterable[Raw]) -> None:
+    def _readable(self, put: Callable[[Raw], Any], objects: Iterable[Raw]) -> tuple[Raw, ...]:
+        """Those that the allocator takes; the others are noted."""
+        taken: list[Raw] = []
         for raw in objects:
             try:
                 put(raw)
+                taken.append(raw)
             except DragoonError as error:
                 self.problems.append(error.message)
+            except (LookupError, TypeError, AttributeError, ValueError) as error:
+                # The records are made for what an API server has checked; a file has anything.
+                name = "/".join(filter(None, identity(raw)))
+                kind = text(raw.get("kind"))
+                self.problems.append(f"{kind} {name} cannot be read: {type(error).__name__}")
+        return tuple(taken)
+
+    def _put_class(self, raw: Raw) -> None:
+        _check(raw, "metadata.name", [mapping(raw.get("metadata")).get("name")], str)
+        for found in shapes.check(Item(Origin(""), {**raw, "kind": "DeviceClass"}, "")):
+            raise InvalidInputError(f"{found.object}: {found.path}: found {found.found}")
+        self._state.put_class(raw)
+
+    def _put_slice(self, raw: Raw) -> None:
+        spec = mapping(raw.get("spec"))
+        names = [
+            spec.get("driver"),
+            mapping(spec.get("pool")).get("name"),
+            spec.get("nodeName", ""),
+        ]
+        names += [mapping(one).get("name") for one in listed(spec.get("devices"))]
+        _check(raw, "names of driver, pool, node and devices", names, str)
+        self._state.put_slice(raw)
+
+
+def _check_node(raw: Raw) -> None:
+    metadata = mapping(raw.get("metadata"))
+    _check(raw, "metadata.name", [metadata.get("name")], str)
+    _check(raw, "metadata.labels", [metadata.get("labels") or {}], dict)
+
+
+def _check(raw: Raw, what: str, found: list[Any], kind: type) -> None:
+    """Raises InvalidInputError for a value on which the allocator relies without looking."""
+    wrong = [one for one in found if not isinstance(one, kind)]
+    if wrong:
+        name = f"{text(raw.get('kind'))} {identity(raw)[1]}"
+        allowed = "text" if kind is str else "an object"
+        raise InvalidInputError(f"{name}: {what}: found {shown(wrong[0])}, allowed is {allowed}")
 
 
 class _RawIndex:
@@ -152,6 +194,12 @@ class _RawIndex:
 
     def _pools_of(self, node: str) -> list[_PoolKey]:
         return list(dict.fromkeys((*self._local.get(node, ()), *self._wide)))
+
+
+def _asking(claim: Raw) -> Raw:
+    """The claim with the lists that the verifier reads, also where it asks for nothing."""
+    spec = mapping(claim.get("spec"))
+    return {**claim, "spec": {"devices": {"requests": [], **mapping(spec.get("devices"))}}}
 
 
 def results(claim: Raw) -> list[Raw]:

@@ -133,12 +133,14 @@ class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[mi
     """The safe loader without dates, and strict about keys."""
 
     def construct_mapping(self, node: Any, deep: bool = False) -> Any:  # noqa: FBT001, FBT002
-        keys = [key.value for key, _ in node.value if isinstance(key, yaml.ScalarNode)]
+        seen: set[str] = set()
         for key, _ in node.value:
-            if isinstance(key, yaml.ScalarNode) and keys.count(key.value) > 1:
-                raise yaml.constructor.ConstructorError(
-                    None, None, f"the key {key.value!r} is there twice", key.start_mark
-                )
+            if isinstance(key, yaml.ScalarNode):
+                if key.value in seen:
+                    raise yaml.constructor.ConstructorError(
+                        None, None, f"the key {key.value!r} is there twice", key.start_mark
+                    )
+                seen.add(key.value)
         return super().construct_mapping(node, deep)
 
 

@@ -77,11 +77,11 @@ def explain_claim(snapshot: ClusterSnapshot, namespace: str, name: str) -> Expla
     pods = [pod for pod in snapshot.pods if uses(pod, claim)]
     cluster = Cluster(snapshot)
     if is_allocated(claim):
-        return _explained(cluster, _Question(CLAIM, claim, PodClaims(allocated=(claim,))))
+        return _explained(cluster, _Question(CLAIM, claim, PodClaims.of([claim])))
     waiting = next((pod for pod in pods if not _is_over(pod)), None)
     if waiting is None:
         note = "no pod uses it: a claim gets its devices when a pod that names it is scheduled"
-        alone = PodClaims(pending=(claim,))
+        alone = PodClaims.of([claim])
         return _explained(cluster, _Question(CLAIM, claim, alone, notes=(note,)))
     others = claims_of(waiting, snapshot)
     note = f"with the other claims and the rules of pod {'/'.join(identity(waiting))}"
@@ -109,7 +109,7 @@ def _explained(cluster: Cluster, question: _Question) -> Explained:
         findings=tuple(_findings(snapshot, [question.about, *claims.pending])),
         notes=(*question.notes, *left_out),
     )
-    if not claims.pending and not claims.problems:
+    if not claims.pending and not claims.missing:
         return answer
     placement = place(cluster, claims, pod)
     fits = placement.verdict is Verdict.PLACE

@@ -1,7 +1,7 @@
 """Kubernetes objects in files, each with the place where it stands."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Self
 
@@ -103,10 +103,6 @@ class Manifests:
     def of_kind(self, *kinds: str) -> tuple[Item, ...]:
         """The objects of these kinds, in the order of the files."""
         return tuple(item for item in self.items if item.kind in kinds)
-
-    def replacing(self, **changes: Any) -> Self:
-        """A copy with other parts."""
-        return replace(self, **changes)
 
 
 def _item(origin: Origin, raw: Raw, namespace: str) -> Item:

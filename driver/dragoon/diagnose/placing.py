@@ -19,6 +19,8 @@ from dragoon.errors import DragoonError, UnsupportedError
 
 EXPLAINED: Final = 128
 """Nodes whose reasons are worked out, those with the most free devices first."""
+_EXAMPLE: Final = "; for example "
+"""What follows in a reason of the allocator differs from node to node."""
 
 
 class Verdict(enum.StrEnum):
@@ -71,8 +73,10 @@ def place(
 
     first: the first node that fits is enough.
     """
-    if claims.problems:
-        return Placement(Verdict.WAIT, "; ".join(claims.problems))
+    if claims.wrong:
+        return Placement(Verdict.NEVER, "; ".join(claims.wrong))
+    if claims.missing:
+        return Placement(Verdict.WAIT, "; ".join(claims.missing))
     try:
         tally = _tried(cluster, claims, pod, first=first)
     except DragoonError as error:
@@ -139,7 +143,7 @@ def _fitting(tally: _Tally) -> Placement:
 def _nearest(cluster: Cluster, claims: PodClaims, tally: _Tally) -> Placement:
     ranked = _ranked(cluster, tally.misfits)
     _, nearest = ranked[0]
-    others = Counter(one.message for _, one in ranked[1:])
+    others = Counter(one.message.partition(_EXAMPLE)[0] for _, one in ranked[1:])
     unexplained = len(tally.misfits) - len(ranked)
     if unexplained:
         others["not worked out"] = unexplained

@@ -2,38 +2,59 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
-from dragoon.diagnose.manifests import Raw, listed, mapping, text
+from dragoon.diagnose.documents import Origin
+from dragoon.diagnose.linting import shapes
+from dragoon.diagnose.manifests import Item, Raw, listed, mapping, text
 from dragoon.diagnose.snapshot import ClusterSnapshot, identity
 from dragoon.diagnose.workloads import PER_NODE, PodTemplate
 
 
 @dataclass(frozen=True, slots=True)
 class PodClaims:
-    """The claims of a pod in its order. problems: those that are not there, in words."""
+    """The claims of a pod in its order.
+
+    missing: those that are not there, in words. wrong: why the API would refuse some of them.
+    """
 
     pending: tuple[Raw, ...] = ()
     allocated: tuple[Raw, ...] = ()
-    problems: tuple[str, ...] = ()
+    missing: tuple[str, ...] = ()
+    wrong: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, claims: Sequence[Raw], missing: Sequence[str] = ()) -> Self:
+        """Sorts claims."""
+        pending = tuple(one for one in claims if not is_allocated(one))
+        return cls(
+            pending,
+            tuple(one for one in claims if is_allocated(one)),
+            tuple(missing),
+            tuple(problem for one in pending for problem in _wrong(one)),
+        )
 
 
 def claims_of(pod: Raw, snapshot: ClusterSnapshot) -> PodClaims:
     """The claims that a pod uses. One that is still to be made from a template counts as made."""
     namespace, _ = identity(pod)
     found: list[Raw] = []
-    problems: list[str] = []
+    missing: list[str] = []
     for entry in listed(mapping(pod.get("spec")).get("resourceClaims")):
         claim = _claim(pod, mapping(entry), namespace, snapshot)
         if isinstance(claim, str):
-            problems.append(claim)
+            missing.append(claim)
         elif claim is not None:
             found.append(claim)
-    return PodClaims(
-        tuple(one for one in found if not is_allocated(one)),
-        tuple(one for one in found if is_allocated(one)),
-        tuple(problems),
-    )
+    return PodClaims.of(found, missing)
+
+
+def _wrong(claim: Raw) -> Iterator[str]:
+    """What is wrong with the layout of a claim: in files it can be anything."""
+    namespace, _ = identity(claim)
+    whole = {"apiVersion": "resource.k8s.io/v1", **claim, "kind": "ResourceClaim"}
+    for found in shapes.check(Item(Origin(""), whole, namespace)):
+        yield f"{found.object}, {found.path}: {found.found}; {found.instead or found.code}"
 
 
 def is_allocated(claim: Raw) -> bool:

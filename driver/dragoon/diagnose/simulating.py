@@ -110,7 +110,7 @@ class _Run:
         claim = self._claims[item.namespace, item.name]
         if is_allocated(claim) or any(uses(pod, claim) for pod in self._pods):
             return None
-        claims = PodClaims(pending=(claim,))
+        claims = PodClaims.of([claim])
         placement = place(self.cluster, claims, first=True)
         if placement.verdict is Verdict.PLACE:
             done = (self._placed(claim, claims, placement),)

@@ -227,7 +227,7 @@ def test_claims_of_a_pod_come_by_name_by_status_and_from_templates() -> None:
     assert [one["metadata"]["name"] for one in found.pending] == ["one", "p-to-make"]
     assert found.pending[1]["spec"]["devices"]["requests"] == [exactly(count=3)]
     assert [one["metadata"]["name"] for one in found.allocated] == ["p-made-abc"]
-    assert found.problems == (
+    assert found.missing == (
         "claim default/gone is not there",
         "template default/gone is not there",
         "entry empty names neither a claim nor a template",

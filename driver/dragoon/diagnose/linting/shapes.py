@@ -55,7 +55,7 @@ _CLASS_SPEC: Final = {
 _WORDS: Final = {str: "text", int: "a number", bool: "true or false", dict: "an object"}
 
 
-def check(item: Item, context: Context) -> Iterator[Finding]:
+def check(item: Item, context: Context | None = None) -> Iterator[Finding]:
     """Everything wrong with the layout of a claim, a template or a class."""
     del context
     if item.kind == "DeviceClass":
@@ -63,6 +63,9 @@ def check(item: Item, context: Context) -> Iterator[Finding]:
         return
     spec = claim_spec(item)
     if spec is None:
+        return
+    if not isinstance(item.raw.get("spec"), Mapping):
+        yield finding("DRG205", item, "spec", item.raw.get("spec"), "an object with devices")
         return
     yield from _nesting(item)
     flat_allowed = item.api_version == _FLAT_VERSION

@@ -1,6 +1,5 @@
 """Changes of a claim that could make it fit, from what the devices at hand are like."""
 
-import math
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
 
@@ -8,13 +7,11 @@ from dragoon import quantity
 from dragoon.diagnose.linting.devices import published
 from dragoon.diagnose.manifests import Raw, listed, mapping, text
 from dragoon.diagnose.remedies import selectors
-from dragoon.diagnose.remedies.change import Change, Fields, edited, requests
+from dragoon.diagnose.remedies.change import MOST, Change, Fields, edited, percent, requests
 from dragoon.diagnose.snapshot import ClusterSnapshot, identity
 from dragoon.errors import InvalidInputError
 from dragoon.quantity import Quantity
 
-MOST: Final = 8
-"""Amounts, tolerations and classes that are thought of for one field."""
 _MAX_DEVICES: Final = 32
 """Devices of one claim (resource.k8s.io/v1 AllocationResultsMaxSize)."""
 _MIB: Final = 2**20
@@ -46,24 +43,18 @@ def _sizes(devices: Iterable[Raw]) -> dict[str, list[Quantity]]:
     found: dict[str, set[Quantity]] = {}
     for device in devices:
         for name, entry in mapping(device.get("capacity")).items():
-            amount = parsed(mapping(entry).get("value"))
+            amount = _parsed(mapping(entry).get("value"))
             if amount is not None:
                 found.setdefault(str(name), set()).add(amount)
     return {name: sorted(amounts, reverse=True) for name, amounts in found.items()}
 
 
-def parsed(amount: Any) -> Quantity | None:
+def _parsed(amount: Any) -> Quantity | None:
     """The quantity, None for what is none."""
     try:
         return quantity.parse(str(amount))
     except InvalidInputError:
         return None
-
-
-def percent(wanted: Quantity, given: Quantity) -> int:
-    """By how much an amount differs from what was wanted, in per cent, rounded up."""
-    base = abs(wanted.as_approximate_float()) or 1.0
-    return math.ceil(abs(wanted.as_approximate_float() - given.as_approximate_float()) / base * 100)
 
 
 def _amounts(
@@ -72,7 +63,7 @@ def _amounts(
     """Less of a capacity: what a device has, or what others have left of one."""
     wanted = mapping(mapping(fields.raw.get("capacity")).get("requests"))
     for name, raw in wanted.items():
-        amount = parsed(raw)
+        amount = _parsed(raw)
         if amount is None:
             continue
         free = _free(str(name), snapshot)
@@ -92,7 +83,7 @@ def _free(name: str, snapshot: ClusterSnapshot) -> Iterator[Quantity]:
     for claim in snapshot.claims:
         allocation = mapping(mapping(claim.get("status")).get("allocation"))
         for result in map(mapping, listed(mapping(allocation.get("devices")).get("results"))):
-            amount = parsed(mapping(result.get("consumedCapacity")).get(name))
+            amount = _parsed(mapping(result.get("consumedCapacity")).get(name))
             if amount is not None:
                 key = (
                     text(result.get("driver")),
@@ -103,7 +94,7 @@ def _free(name: str, snapshot: ClusterSnapshot) -> Iterator[Quantity]:
     for device in published(snapshot.slices):
         driver, _, rest = device.name.partition("/")
         pool, _, short = rest.rpartition("/")
-        total = parsed(mapping(mapping(device.raw.get("capacity")).get(name)).get("value"))
+        total = _parsed(mapping(mapping(device.raw.get("capacity")).get(name)).get("value"))
         if total is not None and (driver, pool, short) in held:
             left = (total - held[driver, pool, short]).as_approximate_float()
             step = _MIB if left >= _MIB else 1

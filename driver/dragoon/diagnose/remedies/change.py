@@ -1,12 +1,17 @@
 """One change to a claim, and how large it is beside others."""
 
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
 from dragoon.diagnose.manifests import Raw, listed, mapping, text
+from dragoon.quantity import Quantity
 
 Path = tuple[str | int, ...]
+
+MOST: Final = 8
+"""Amounts, tolerations and classes that are thought of for one field."""
 
 KINDS: Final = ("guard", "amount", "count", "toleration", "clause", "constraint", "class")
 """From what changes the wish least to what changes it most; within a kind the magnitude decides.
@@ -59,6 +64,12 @@ def requests(claim: Raw) -> Iterator[Fields]:
             yield Fields(name, (*path, "exactly"), request["exactly"])
         for number, one in enumerate(map(mapping, listed(request.get("firstAvailable")))):
             yield Fields(f"{name}/{text(one.get('name'))}", (*path, "firstAvailable", number), one)
+
+
+def percent(wanted: Quantity, given: Quantity) -> int:
+    """By how much an amount differs from what was wanted, in per cent, rounded up."""
+    base = abs(wanted.as_approximate_float()) or 1.0
+    return math.ceil(abs(wanted.as_approximate_float() - given.as_approximate_float()) / base * 100)
 
 
 def edited(raw: Any, path: Path, value: Any) -> Any:

@@ -8,11 +8,10 @@ from dragoon.cel.syntax import Logical
 from dragoon.diagnose.linting import wording
 from dragoon.diagnose.linting.reading import reads
 from dragoon.diagnose.manifests import Raw, listed, mapping, text
-from dragoon.diagnose.remedies.change import Change, Fields, Path, edited
+from dragoon.diagnose.remedies.change import MOST, Change, Fields, Path, edited, percent
 from dragoon.errors import DragoonError
 from dragoon.quantity import Quantity
 
-_MOST: Final = 8
 _GIB: Final = 2**30
 
 
@@ -43,7 +42,7 @@ def _texts(expression: str, sizes: dict[str, list[Quantity]]) -> Iterator[tuple[
         for amount in _near(wanted, [size for name in named for size in sizes.get(name, ())]):
             better = wording.with_constant(expression, constant, _written(amount))
             if better:
-                yield "amount", _percent(wanted, amount), better
+                yield "amount", percent(wanted, amount), better
     tree = parse(expression)
     if isinstance(tree, Logical) and tree.all:
         parts = [expression[part.start : part.end] for part in tree.operands]
@@ -64,16 +63,10 @@ def _bracketed(part: str) -> str:
 def _near(wanted: Quantity, sizes: list[Quantity]) -> list[Quantity]:
     """The amounts nearest to the wanted one, on both sides of it."""
     other = {size for size in sizes if size != wanted}
-    return sorted(other, key=lambda size: (_percent(wanted, size), str(size)))[:_MOST]
+    return sorted(other, key=lambda size: (percent(wanted, size), str(size)))[:MOST]
 
 
 def _written(amount: Quantity) -> str:
     """Rounded down to whole Gi where it has some: what people write."""
     whole = int(amount.as_approximate_float()) // _GIB
     return f"{whole}Gi" if whole else str(amount)
-
-
-def _percent(wanted: Quantity, given: Quantity) -> int:
-    base = abs(wanted.as_approximate_float()) or 1.0
-    difference = abs(wanted.as_approximate_float() - given.as_approximate_float())
-    return int(difference / base * 100) + 1

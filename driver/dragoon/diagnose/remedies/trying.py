@@ -116,11 +116,13 @@ def remedies(
     Changes are tried on the nodes that come nearest to fitting. Of changes of one kind to one
     field only the smallest is offered.
     """
+    if claims.missing or claims.wrong:
+        return Remedies()
     try:
         nodes = [node for node, _ in nearest_misfits(cluster, claims, pod)[:NODES]]
     except DragoonError:
         return Remedies()  # The claims cannot be read: what is wrong is said elsewhere.
-    if claims.problems or not nodes:
+    if not nodes:
         return Remedies()
     budget = _Budget(trials)
     offered = [*_to_claims(cluster, claims, nodes, budget)]
