@@ -2,9 +2,11 @@
 
 import asyncio
 from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from dragoon.app import hardware
+from dragoon.api.forms import Form
+from dragoon.app import enforcing, hardware
 from dragoon.app.config import PluginConfig
 from dragoon.errors import DragoonError
 from dragoon.gpu.model import Inventory, PciAddress
@@ -12,21 +14,24 @@ from dragoon.prepare.effects import HostEffects
 from dragoon.prepare.journal import Journal
 from dragoon.prepare.paths import Paths
 from dragoon.publish.card import Division
+from dragoon.publish.choosing import Wishes
 from dragoon.publish.holding import Prepared
 from dragoon.publish.surveying import survey
 
 
 def prepared(config: PluginConfig) -> Prepared | None:
     """What the journal of this node says; None where some of it cannot be read. Blocks."""
-    paths = Paths(config.driver_name, config.state_folder, Path(config.cdi_root))
     try:
-        contents = Journal(HostEffects(Path(config.proc_root)), paths).contents()
+        contents = Journal(HostEffects(Path(config.proc_root)), _paths(config)).contents()
     except DragoonError:
         return None
     if contents.unreadable:
         return None
-    devices = frozenset(held.device for entry in contents.held for held in entry.devices)
-    return Prepared(devices, made=devices)
+    devices = [held for entry in contents.held for held in entry.devices]
+    return Prepared(
+        frozenset(held.device for held in devices),
+        made=frozenset(held.device for held in devices if held.mig and held.mig.made),
+    )
 
 
 async def journal(config: PluginConfig) -> Prepared | None:
@@ -34,13 +39,37 @@ async def journal(config: PluginConfig) -> Prepared | None:
     return await asyncio.to_thread(prepared, config)
 
 
-def look_at_forms(config: PluginConfig) -> tuple[Inventory, Mapping[PciAddress, Division]]:
-    """What is on this node now, and what cards with MIG say of themselves, for a command."""
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What is on this node now. divisions: what cards with MIG say; wishes: what is published."""
+
+    inventory: Inventory
+    divisions: Mapping[PciAddress, Division]
+    wishes: Wishes
+
+
+def look_at_forms(config: PluginConfig) -> Seen:
+    """Everything that publishing depends on here, for a command.
+
+    Where shares are wanted it tries the enforcement tiers as the plugin does.
+    """
     gpus = hardware.gpus_of(config, beside_driver=True)
     try:
-        inventory = gpus.inventory()
+        inventory, wishes = gpus.inventory(), config.wishes
+        if Form.SHARED in wishes.forms:
+            enforcement = enforcing.enforcement_of(config, _paths(config), gpus.limits)
+            wishes = replace(wishes, enforcement=enforcement.probe(inventory))
         found = prepared(config)
         divisions, _ = survey(gpus.mig, inventory).told_apart(found.made if found else None)
-        return inventory, divisions
+        return Seen(inventory, divisions, wishes)
     finally:
         gpus.close()
+
+
+def _paths(config: PluginConfig) -> Paths:
+    return Paths(
+        config.driver_name,
+        config.state_folder,
+        Path(config.cdi_root),
+        cgroup_root=Path(config.cgroup_root),
+    )

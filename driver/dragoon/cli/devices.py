@@ -11,6 +11,7 @@ from dragoon.cli import exits, settings
 from dragoon.cli.output import Cell, Form, Row, form_option, print_data, print_table
 from dragoon.gpu.model import Inventory
 from dragoon.publish import slices
+from dragoon.publish.choosing import choose
 
 HEADER: Final = (
     "NAME",
@@ -28,28 +29,33 @@ Object = Mapping[str, Any]
 
 @click.command()
 @settings.setting_options(
-    *hardware.SETTINGS, "driver_name", "forms", "mig_profiles", "kubelet_root", "state_dir"
+    *(*hardware.SETTINGS, "driver_name", "forms", "mig_profiles", "kubelet_root", "state_dir"),
+    *("cgroup_root", "hami_library", "hami_sha256", "allow_unenforced_shares"),
 )
 @form_option
 def command(form: Form, **options: Any) -> int:
     """Show the devices that this node would publish.
 
-    Shares are shown where the plugin found a way to enforce them; the node's label is not asked.
+    With the form shared it tries how shares can be enforced here, as the plugin does at its start.
+    The node's label is not asked.
     """
     config = settings.load(options)
-    inventory, divisions = publishing.look_at_forms(config)
+    seen = publishing.look_at_forms(config)
     found = slices.render(
-        inventory,
+        seen.inventory,
         node=hardware.node_name(config),
         driver=config.driver_name,
-        wishes=config.wishes,
-        divisions=divisions,
+        wishes=seen.wishes,
+        divisions=seen.divisions,
     )
     if form == "table":
         print_table(HEADER, rows(found))
     else:
         print_data(slice_list(found), form)
-    return report(inventory)
+    for gpu in seen.inventory.gpus:
+        for problem in choose(gpu, seen.divisions.get(gpu.address), seen.wishes).problems:
+            click.echo(f"note: GPU {gpu.address}: {problem}", err=True)
+    return report(seen.inventory)
 
 
 def report(inventory: Inventory) -> int:

@@ -8,8 +8,8 @@
 | Ampere | on | whatever | MIG |
 | any | on | some | MIG: those instances, and what fits beside them |
 
-Of these, the ones that the node wants. Where `mig` is not wanted the mode is nobody's to change:
-then a card in MIG mode keeps its first wanted form with a taint, so that people see why.
+Of these, the ones that the node wants. Where `mig` is not wanted the mode is nobody's to change. A
+card of which nothing remains is published whole with a taint, so that people see why.
 """
 
 from collections.abc import Sequence
@@ -66,7 +66,7 @@ def choose(gpu: Gpu, division: Division | None, wishes: Wishes) -> Choice:
     found = tuple(form for form in wanted if form in possible)
     if found or not why:
         return Choice(found, None, tuple(problems))
-    return Choice(tuple(wanted[:1]), Taint.because(names.TAINT_MIG_MODE, why), tuple(problems))
+    return Choice((Form.WHOLE,), Taint.because(names.TAINT_MIG_MODE, why), tuple(problems))
 
 
 def wanted_places(division: Division, wishes: Wishes) -> tuple[Place, ...]:

@@ -226,6 +226,15 @@ def test_mig_mode_that_no_form_of_the_node_allows_is_a_taint() -> None:
         assert "does not list the form mig" in found.problems[0]
 
 
+def test_an_ampere_card_of_which_only_mig_is_wanted_says_why_there_is_none() -> None:
+    known = division("dgx-a100-40gb", resetless=False)
+    found = of(divisible(), known, wishes(Form.MIG))
+    assert {name: keys(device) for name, device in raw(found).items()} == {
+        WHOLE: {names.TAINT_MIG_MODE}
+    }
+    assert "needs a reset" in found.problems[0]
+
+
 def test_a_card_whose_mig_state_cannot_be_read_is_kept_back() -> None:
     found = of(divisible(), None)
     assert keys(raw(found)[WHOLE]) == {names.TAINT_MIG_MODE}
