@@ -74,9 +74,10 @@ def _check_range(
             yield Finding(f"{path}.min", None, "a quantity")
         return
     highest, step = given.get("max"), given.get("step")
-    top = size if highest is None else highest
-    if not lowest <= default <= top <= size:
-        yield Finding(path, (lowest, default, top), f"min <= default <= max <= {size}")
+    fits = lowest <= default if highest is None else lowest <= default <= highest <= size
+    if not fits or lowest > size:
+        allowed = f"min <= default <= max, and min and max at most {size}"
+        yield Finding(path, (lowest, default, highest), allowed)
     if step is None:
         return
     if step == 0 or lowest + step > size:

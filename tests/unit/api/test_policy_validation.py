@@ -39,6 +39,7 @@ def choice(*values: str, default: str = "1") -> Object:
         },
         {"value": "100", "requestPolicy": {"default": "100"}},
         choice("1", "5", "10"),
+        memory(default="81Gi"),  # Without a max nothing compares the default with the value.
     ],
 )
 def test_a_policy_within_the_rules_has_no_findings(capacity: Object) -> None:
@@ -51,7 +52,7 @@ def test_a_policy_within_the_rules_has_no_findings(capacity: Object) -> None:
         (memory(default=None), f"{PLACE}.default"),
         (memory(default="-1Gi"), f"{PLACE}.default"),
         (memory(default="511Mi"), f"{PLACE}.validRange"),
-        (memory(default="81Gi"), f"{PLACE}.validRange"),
+        (memory(default="81Gi", max="80Gi"), f"{PLACE}.validRange"),
         (memory(max="81Gi"), f"{PLACE}.validRange"),
         (memory(default="80Gi", max="79Gi"), f"{PLACE}.validRange"),
         (memory(default="524289Ki"), f"{PLACE}.validRange.step"),
