@@ -84,7 +84,7 @@ def _pool(pool: PoolSlices, node: Node) -> Pool | None:
     generation = max(one.generation for one in here)
     here = [one for one in here if one.generation == generation]
     same = [one for one in everywhere if one.generation == generation]
-    counts = {one.count for one in same}
+    counts = {one.count for one in here}
     if len(here) != here[0].count or len(counts) > 1:
         if max(one.generation for one in pool.slices) > generation:
             return None
