@@ -149,12 +149,13 @@ def _limits(seen: Iterable[_Seen], cards: _Cards) -> Iterator[Limit]:
 
 
 def _memory(look: PodLook, cards: _Cards) -> dict[PciAddress, int]:
-    """What the pod's shares have of each card together."""
+    """What the pod's shares have of each card together, never more than there is."""
     found: dict[PciAddress, int] = {}
     for claim in look.claims.values():
         for result in claim.shares:
-            address = cards.of((claim, result)).address
-            found[address] = found.get(address, 0) + cards.amount((claim, result)).memory
+            gpu = cards.of((claim, result))
+            memory = found.get(gpu.address, 0) + cards.amount((claim, result)).memory
+            found[gpu.address] = min(memory, gpu.memory_bytes or 0)
     return found
 
 
