@@ -28,9 +28,9 @@ def check_policy(capacity: Any, path: str, *, shared: bool) -> Iterator[Finding]
         yield Finding(path, policy, "nothing where allowMultipleAllocations is not true")
         return
     values, range_ = policy.get("validValues"), policy.get("validRange")
-    if values and range_:
+    if values and range_ is not None:
         yield Finding(path, sorted(policy), "one of validValues and validRange")
-    elif values or range_:
+    elif values or range_ is not None:
         yield from _check_choice(policy, capacity.get("value"), path)
 
 
@@ -43,7 +43,7 @@ def _check_choice(policy: Mapping[str, Any], value: Any, path: str) -> Iterator[
         yield Finding(f"{path}.default", policy.get("default"), _WHOLE)
     elif values:
         yield from _check_values(values, default, size, f"{path}.validValues")
-    elif range_:
+    else:
         yield from _check_range(range_, default, size, f"{path}.validRange")
 
 

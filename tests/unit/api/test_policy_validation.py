@@ -66,6 +66,10 @@ def test_a_policy_within_the_rules_has_no_findings(capacity: Object) -> None:
             {"value": "10", "requestPolicy": {"default": "1", "validRange": {"max": "5"}}},
             f"{PLACE}.validRange.min",
         ),
+        (
+            {"value": "10", "requestPolicy": {"default": "1", "validRange": {}}},
+            f"{PLACE}.validRange.min",
+        ),
         (choice("5", "1"), f"{PLACE}.validValues"),
         (choice("1", "1"), f"{PLACE}.validValues"),
         (choice("1", "11"), f"{PLACE}.validValues"),
