@@ -183,6 +183,20 @@ def test_a_container_without_one_of_its_parts_does_not_start_and_says_why(
     assert told in done.stderr
 
 
+@pytest.mark.parametrize("key", ["io.kubernetes.cri.sandbox-uid", "io.kubernetes.pod.uid"])
+def test_a_container_of_another_pod_on_the_same_claim_does_not_start(
+    container: Container, key: str
+) -> None:
+    add_loader(container)
+    own = container.hook("createContainer").args[-1]
+    state = {"bundle": str(container.bundle), "annotations": {"a": "b", key: own}}
+    assert container.create(json.dumps(state)).returncode == 0
+    state["annotations"] = {key: "6f1d3a52-6d0e-4d43-9f6c-52a1c6a0d5b7"}
+    done = container.create(json.dumps(state, separators=(",", ":")))
+    assert done.returncode == 1
+    assert f"was made for another pod, {own}" in done.stderr
+
+
 @pytest.mark.parametrize("state", ["", "{}", "not json", '{"bundle":"/nowhere"}'])
 def test_a_state_without_a_bundle_does_not_start(container: Container, state: str) -> None:
     add_loader(container)

@@ -218,7 +218,7 @@ class Hami:
                 cdi.Mount(str(folder), str(Path(REGION).parent), _SHARED),
                 cdi.Mount(str(folder / _REGION_NAME), _FALLBACK_REGION, _SHARED),
             ),
-            hooks=hooks(loader(platform.machine())),
+            hooks=hooks(loader(platform.machine()), pod_uid),
         )
 
 

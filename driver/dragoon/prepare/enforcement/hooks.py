@@ -27,6 +27,12 @@ SCRIPT: Final = """\
 fail() { echo "dragoon: $1" >&2; exit 1; }
 state=
 while IFS= read -r line || [ -n "$line" ]; do state=$state$line; done
+for key in io.kubernetes.cri.sandbox-uid io.kubernetes.pod.uid; do
+  uid=${state#*\\"$key\\":}
+  [ "$uid" != "$state" ] || continue
+  uid=${uid#*\\"}
+  [ "${uid%%\\"*}" = "$5" ] || fail "this share of a GPU was made for another pod, $5"
+done
 bundle=${state#*\\"bundle\\":}
 [ "$bundle" != "$state" ] || fail "the container runtime does not say where the bundle is"
 bundle=${bundle#*\\"}
@@ -41,7 +47,8 @@ IFS= read -r preloaded <"$root$3" || [ -n "$preloaded" ]
 [ -e "$root$4" ] || [ -L "$root$4" ] || \\
   fail "no glibc loader in this image: $4; GPU limits need an image with glibc"
 """
-"""For a POSIX shell on the host. Arguments: library, region, preload file, loader, in the container."""
+"""For a POSIX shell on the host. Arguments: library, region, preload file and loader, in the
+container, and the UID of the only pod that may use them; containerd and CRI-O tell which one it is."""
 
 
 def loader(machine: str) -> str:
@@ -55,13 +62,13 @@ def loader(machine: str) -> str:
         ) from None
 
 
-def hooks(glibc_loader: str) -> tuple[Hook, ...]:
-    """The hooks of a container with limits."""
+def hooks(glibc_loader: str, pod_uid: str) -> tuple[Hook, ...]:
+    """The hooks of a container with limits, in a pod."""
     return (
         Hook(
             "createContainer",
             "/bin/sh",
-            ("sh", "-c", SCRIPT, "dragoon", LIBRARY, REGION, PRELOAD, glibc_loader),
+            ("sh", "-c", SCRIPT, "dragoon", LIBRARY, REGION, PRELOAD, glibc_loader, pod_uid),
             _ENV,
             _TIMEOUT_S,
         ),
