@@ -6,11 +6,11 @@ from dragoon.api.opaque_config import TimeSlice
 from dragoon.app.config import PluginConfig
 from dragoon.errors import HardwareError
 from dragoon.gpu.model import Gpu
-from dragoon.gpu.port import MemoryLimits
+from dragoon.gpu.port import MemoryLimits, MigCards
 from dragoon.gpu.sim.accounting import OutOfMemoryError
 from dragoon.gpu.sim.hardware import Hardware
 from dragoon.gpu.sim.occupants import ProcessState
-from dragoon.prepare.cards import Cards, DriverCards, SimulatedCards
+from dragoon.prepare.cards import Cards, DriverCards, SimulatedCards, UndividedCards
 from dragoon.prepare.enforcement.allocating import allocate
 from dragoon.prepare.enforcement.cap_probe import Allocate, CapProbe
 from dragoon.prepare.enforcement.cgroup import Cgroup
@@ -36,9 +36,12 @@ def enforcement_of(config: PluginConfig, paths: Paths, limits: MemoryLimits | No
     )
 
 
-def cards_of(config: PluginConfig, limits: MemoryLimits | None) -> Cards:
-    """What prepare may change on the GPUs."""
-    return SimulatedCards(limits) if _simulated(config) else DriverCards(limits)
+def cards_of(
+    config: PluginConfig, limits: MemoryLimits | None, mig: MigCards | None = None
+) -> Cards:
+    """What prepare may change on the GPUs. mig: the same cards as they are divided."""
+    kind = SimulatedCards if _simulated(config) else DriverCards
+    return kind(limits, mig or UndividedCards())
 
 
 def _simulated(config: PluginConfig) -> bool:

@@ -94,10 +94,11 @@ class Plugin:
         self._engine = Engine(
             api,
             fresh,
-            HostEffects(Path(config.proc_root), enforcing.cards_of(config, limits)),
+            HostEffects(Path(config.proc_root), enforcing.cards_of(config, limits, mig)),
             prepare,
             common=_common_edits(config),
             enforcement=enforcement,
+            forms=lambda: self._offering.wanted.wishes.forms,
             observer=self._reporter.observe,
         )
         self._kubelet = KubeletPlugin(

@@ -18,6 +18,7 @@ from dragoon.gpu.mig import MigCard, MigInstance
 from dragoon.gpu.mig_memory import MemoryMigCards
 from dragoon.gpu.model import MigMode, PciAddress, Placement
 from dragoon.gpu.port import MemoryLimits, MigCards
+from dragoon.prepare.mig_faults import MigHardware
 from dragoon.prepare.toolkit import run_program
 
 _SMI_VALUES: Final = {
@@ -72,8 +73,8 @@ class UndividedCards:
 class DriverCards:
     """The real ones: caps through NVML, time slices through nvidia-smi, since NVML sets none.
 
-    limits: None where this driver is too old for caps. mig: the same cards as they are divided. smi: the program, None to look on PATH.
-    run: how a program is started.
+    limits: None where this driver is too old for caps. mig: the same cards as they are divided.
+    smi: the program, None to look on PATH. run: how a program is started.
     """
 
     limits: MemoryLimits | None = None
@@ -127,7 +128,7 @@ class MemoryCards:
     cgroups: set[Path] = field(default_factory=set)
     caps: dict[tuple[PciAddress, Path], int] = field(default_factory=dict)
     time_slices: dict[str, TimeSlice] = field(default_factory=dict)
-    mig: MemoryMigCards = field(default_factory=lambda: MemoryMigCards({}))
+    mig: MigHardware = field(default_factory=lambda: MemoryMigCards({}))
 
     def memory_cap(self, address: PciAddress, cgroup: Path) -> int | None:
         """See `Cards`."""

@@ -8,8 +8,20 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from dragoon.gpu.mig import MigCard, MigInstance
-from dragoon.gpu.mig_memory import MemoryMigCards
 from dragoon.gpu.model import MigMode, PciAddress, Placement
+from dragoon.gpu.port import MigCards
+
+
+class MigHardware(MigCards, Protocol):
+    """Cards, as the fake and the simulated library have them, and what befalls them."""
+
+    def halve(self, address: PciAddress, identity: int) -> None:
+        """The compute instance of that GPU instance is gone, as after a crash between two steps."""
+        ...
+
+    def reboot(self) -> None:
+        """No instances, other minors, no mode but Ampere's."""
+        ...
 
 
 class Perform(Protocol):
@@ -27,9 +39,9 @@ class Perform(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class FaultyMigCards:
-    """`gpu.port.MigCards` over the fake hardware. look: refuses when the process is dead."""
+    """`gpu.port.MigCards` over hardware. look: refuses when the process is dead."""
 
-    hardware: MemoryMigCards
+    hardware: MigHardware
     perform: Perform
     look: Callable[[], None]
 

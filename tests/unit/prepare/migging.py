@@ -17,7 +17,7 @@ from dragoon.prepare.journal import Entry, Journal
 from tests.unit.gpu.rig import one_card
 from tests.unit.prepare.scene import Scene, gpu, result, settings
 
-A100, H100, A30 = "dgx-a100-40gb", "dgx-h100", "a30-2way"
+A100, H100, A30, RTX = "dgx-a100-40gb", "dgx-h100", "a30-2way", "rtx-pro-6000-2way"
 PATHS = settings(Path("/node")).paths
 ON, OFF = MigMode(enabled=True, pending=True), MigMode(enabled=False, pending=False)
 
@@ -42,7 +42,8 @@ class MigScene(Scene):
             for n, machine in enumerate(machines or (H100,))
         ]
         cards = [card if card.resetless else replace(card, mode=ON) for card in found]
-        self.disk.cards.mig = MemoryMigCards.of(cards)
+        self.mig = MemoryMigCards.of(cards)
+        self.disk.cards.mig = self.mig
         self.show(simulated=True)
 
     def show(self, *, simulated: bool) -> None:
@@ -52,10 +53,6 @@ class MigScene(Scene):
 
     def engine(self, effects: Any = None, **changes: Any) -> Engine:
         return super().engine(effects, forms=lambda: self.forms, **changes)
-
-    @property
-    def mig(self) -> MemoryMigCards:
-        return self.disk.cards.mig
 
     def card(self, number: int = 0) -> MemoryCard:
         return self.mig.cards[gpu(number).address]
