@@ -208,8 +208,11 @@ class _Search:
         """
         if filled >= wish.count:
             return self._request(wish.claim, wish.number + 1) if wish.count else _MISSED
-        if wish.count - filled > MAX_DEVICES - len(self._chosen[wish.claim]):
+        needed = wish.count - filled
+        if needed > MAX_DEVICES - len(self._chosen[wish.claim]):
             return _EXCEEDED
+        if needed > 1 and not self._may_suffice(wish, needed, pool, start):
+            return _MISSED
         for at, position, candidate in self._choices(wish, filled, pool, start):
             trial = self._trials[at]
             if not self._take(wish, trial, candidate):
@@ -231,13 +234,31 @@ class _Search:
             if not self._is_in_use(wish, at, candidate):
                 yield at, 0, candidate
             return
+        for choice in self._free(wish, pool, start):
+            self._raise_failure(wish, choice[2])
+            yield choice
+
+    def _free(self, wish: _Wish, pool: int, start: int) -> Iterator[tuple[int, int, Candidate]]:
+        """The candidates from a position on that are not in use when it is their turn."""
         for at in range(pool, len(self._trials)):
             found = self._candidates(wish, at)
             for position in range(start if at == pool else 0, len(found)):
-                candidate = found[position]
-                if not self._is_in_use(wish, at, candidate):
-                    self._raise_failure(wish, candidate)
-                    yield at, position, candidate
+                if not self._is_in_use(wish, at, found[position]):
+                    yield at, position, found[position]
+
+    def _may_suffice(self, wish: _Wish, needed: int, pool: int, start: int) -> bool:
+        """Whether enough devices are left to choose from: else every combination would be tried.
+
+        Says yes where the search has to come to a device that ends the attempt.
+        """
+        if wish.request.everything:
+            return True
+        left = needed
+        for _, _, candidate in self._free(wish, pool, start):
+            left -= 1
+            if not left or candidate.failure is not None:
+                return True
+        return False
 
     def _is_in_use(self, wish: _Wish, at: int, candidate: Candidate) -> bool:
         return self._trials[at].is_in_use(candidate.device.name, wish.claim, wish.request)
