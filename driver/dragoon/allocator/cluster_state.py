@@ -115,9 +115,12 @@ class ClusterState:
         self._snapshot = None
 
     def put_rule(self, raw: Raw) -> None:
-        """A DeviceTaintRule as it is now. Raises InvalidInputError."""
-        self.drop_rule(required(raw, "metadata.name", "DeviceTaintRule"))
+        """A DeviceTaintRule as it is now.
+
+        Raises InvalidInputError for one that cannot be read; it then stays as it was.
+        """
         found = rule_record(raw)
+        self.drop_rule(raw["metadata"]["name"])
         if found is not None:
             self._rules[found.name] = found
             self._touch(found)

@@ -229,6 +229,22 @@ def test_a_rule_is_there_for_slices_that_come_later() -> None:
     assert "taint k:NoSchedule is not tolerated" in answer.message
 
 
+def test_a_rule_that_cannot_be_read_stays_as_it_was() -> None:
+    state = cluster(slice_of(device("a")))
+    state.put_rule(rule({}))
+    with pytest.raises(InvalidInputError, match="DeviceTaintRule r: taint is missing"):
+        state.put_rule({"metadata": {"name": "r"}, "spec": {}})
+    assert not isinstance(decide(state, ONE), Allocated)
+
+
+def test_a_claim_that_cannot_be_read_is_named() -> None:
+    state = cluster(slice_of(device("a")))
+    given = {"devices": {"results": [{"driver": DRIVER, "pool": "n/gpu"}]}}
+    message = "ResourceClaim default/one: status.allocation: device is missing"
+    with pytest.raises(InvalidInputError, match=message):
+        state.put_claim(versioned(ONE, 1, given))
+
+
 def test_the_first_node_in_the_given_order_that_fits_is_taken() -> None:
     state = cluster(
         *(slice_of(device("a"), node=name, name=name) for name in "nmo"),
