@@ -62,7 +62,7 @@ class World:
         """The devices of a pool on all nodes; none where it is not complete or not valid."""
         slices = self.slices_of(pool)
         here = [one for one in slices if self._has_devices(one)]
-        counts = {one["spec"]["pool"]["resourceSliceCount"] for one in slices}
+        counts = {one["spec"]["pool"]["resourceSliceCount"] for one in here}
         if len(counts) != 1 or not counts & {len(slices), len(here)}:
             return []
         newest = max(map(_generation, self._pools[pool]))
