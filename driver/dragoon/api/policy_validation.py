@@ -61,9 +61,7 @@ def _check_values(values: Any, default: int, size: int, path: str) -> Iterator[F
         yield Finding(path, default, "a list that has the default")
 
 
-def _check_range(
-    range_: Mapping[str, Any], default: int, size: int, path: str
-) -> Iterator[Finding]:
+def _check_range(range_: Any, default: int, size: int, path: str) -> Iterator[Finding]:
     given = {bound: _whole(range_[bound]) for bound in _BOUNDS if range_.get(bound) is not None}
     for bound, value in given.items():
         if value is None:
