@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from dragoon.api import limits
 from dragoon.api.finding import Finding
-from dragoon.api.quantities import quantity_of
+from dragoon.api.quantities import whole_of
 
 _BOUNDS: Final = ("min", "max", "step")
 _WHOLE: Final = "a whole quantity from 0 to 2^63-1"
@@ -88,6 +88,5 @@ def _check_range(range_: Any, default: int, size: int, path: str) -> Iterator[Fi
 
 def _whole(value: Any) -> int | None:
     """The number that a raw quantity means; None where it is none, negative, a fraction or huge."""
-    found = quantity_of(value)
-    number = None if found is None else found.as_int64()
+    number = whole_of(value)
     return None if number is None or number < 0 else number

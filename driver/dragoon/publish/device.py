@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from dragoon.api import limits
-from dragoon.api.quantities import quantity_of
+from dragoon.api.quantities import whole_of
 from dragoon.kube.port import Object
 from dragoon.quantity import Format, Quantity
 
@@ -111,9 +111,8 @@ def raw_amounts(amounts: Amounts) -> Object:
 def consumption(raw: Mapping[str, Any]) -> dict[str, int]:
     """What a valid raw device takes of the counters of its card, of which there is one set."""
     found = {
-        name: quantity_of(counter["value"])
+        name: whole_of(counter["value"])
         for consumed in raw.get("consumesCounters") or ()
         for name, counter in consumed["counters"].items()
     }
-    whole = {name: None if one is None else one.as_int64() for name, one in found.items()}
-    return {name: amount for name, amount in whole.items() if amount is not None}
+    return {name: amount for name, amount in found.items() if amount is not None}
