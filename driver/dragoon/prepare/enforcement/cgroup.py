@@ -15,7 +15,9 @@ from typing import ClassVar
 from dragoon.api.enforcement import Tier
 from dragoon.errors import StateError
 from dragoon.gpu.model import Inventory, PciAddress
+from dragoon.prepare.effects import Effects
 from dragoon.prepare.enforcement.tier import Grant, Measures, UnenforceableError
+from dragoon.prepare.paths import Paths
 from dragoon.prepare.shares import MIB
 from dragoon.prepare.step import BaseStep, Place
 
@@ -73,8 +75,12 @@ class MemoryCap(BaseStep, frozen=True, tag="memoryCap"):
             )
         return cgroup
 
+    def cgroup(self, effects: Effects, paths: Paths) -> Path | None:
+        """The cgroup of the pod, None where it has none."""
+        return next(filter(effects.exists, paths.pod_cgroups(self.pod_uid)), None)
+
     def _cgroup(self, place: Place) -> Path | None:
-        return next(filter(place.effects.exists, place.paths.pod_cgroups(self.pod_uid)), None)
+        return self.cgroup(place.effects, place.paths)
 
 
 @dataclass(frozen=True, slots=True)

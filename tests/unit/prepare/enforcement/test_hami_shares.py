@@ -4,10 +4,14 @@ import asyncio
 
 import pytest
 
+from dragoon.api.enforcement import Tier
+from dragoon.errors import DeviceBusyError
 from dragoon.gpu.model import Inventory, PciAddress
+from dragoon.prepare.effects_memory import MemoryEffects
 from dragoon.prepare.enforcement import region
 from dragoon.prepare.enforcement.hami import region_file
 from dragoon.prepare.enforcement.region import Slot
+from dragoon.prepare.journal import Journal
 from tests.unit.prepare.scene import Scene, gpu, result
 from tests.unit.prepare.sharing import (
     CARD,
@@ -241,3 +245,37 @@ async def test_a_request_that_no_container_names_is_prepared_and_limits_nobody(
     assert got.hooks == ()
     await engine.unprepare(refs["a"])
     assert scene.files == {}
+
+
+async def test_c26_a_share_without_a_wish_is_the_whole_card_and_has_it_alone(
+    scene: Scene,
+) -> None:
+    engine = await scene.started(wait_s=0.0)
+    pod, refs = await pod_with_claims(scene, "p", {"a": [share(0, "24Gi")]})
+    _, others = await pod_with_claims(scene, "q", {"a": [share(0, "512Mi", share_id="s-2")]})
+    await engine.prepare(refs["a"])
+    assert limits_of(scene, pod) == [(gpu(0).uuid, CARD, 100)]
+    with pytest.raises(DeviceBusyError):
+        await engine.prepare(others["a"])
+
+
+async def test_c42_a_claims_config_wins_over_its_class_and_a_scope_reaches_subrequests() -> None:
+    scene = sharing_scene(Tier.HAMI, Tier.NONE)
+    engine = await scene.started()
+    of_class = asks("hami") | {"source": "FromClass"}
+    config = {"a": [asks("none", ["gpu/small"]), of_class, asks("none", ["other"])]}
+    _, refs = await pod_with_claims(
+        scene,
+        "p",
+        {
+            "a": [
+                share(0, request="gpu/small"),
+                share(1, request="gpu/large", share_id="s-2"),
+                share(2, request="plain", share_id="s-3"),
+            ]
+        },
+        config=config,
+    )
+    await engine.prepare(refs["a"])
+    (entry,) = Journal(MemoryEffects(scene.disk), PATHS).contents().entries
+    assert [one.share and one.share.tier for one in entry.devices] == ["none", "hami", "hami"]
