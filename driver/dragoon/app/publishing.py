@@ -22,7 +22,7 @@ from dragoon.publish.surveying import survey
 def prepared(config: PluginConfig) -> Prepared | None:
     """What the journal of this node says; None where some of it cannot be read. Blocks."""
     try:
-        contents = Journal(HostEffects(Path(config.proc_root)), _paths(config)).contents()
+        contents = Journal(HostEffects(Path(config.proc_root)), paths_of(config)).contents()
     except DragoonError:
         return None
     if contents.unreadable:
@@ -57,7 +57,7 @@ def look_at_forms(config: PluginConfig) -> Seen:
     try:
         inventory, wishes = gpus.inventory(), config.wishes
         if Form.SHARED in wishes.forms:
-            enforcement = enforcing.enforcement_of(config, _paths(config), gpus.limits)
+            enforcement = enforcing.enforcement_of(config, paths_of(config), gpus.limits)
             wishes = replace(wishes, enforcement=enforcement.probe(inventory))
         found = prepared(config)
         divisions, _ = survey(gpus.mig, inventory).told_apart(found.made if found else None)
@@ -66,7 +66,8 @@ def look_at_forms(config: PluginConfig) -> Seen:
         gpus.close()
 
 
-def _paths(config: PluginConfig) -> Paths:
+def paths_of(config: PluginConfig) -> Paths:
+    """Where prepare keeps its files."""
     return Paths(
         config.driver_name,
         config.state_folder,
