@@ -69,7 +69,10 @@ class World:
         if len(here) not in counts and newest > _generation(here[0]):
             return []
         names = [spot.name for spot in _spots(here)]
-        return _spots(slices) if len(set(names)) == len(names) else []
+        # Devices of other nodes may have the same names: those of this node come last and stay.
+        return (
+            _spots(sorted(slices, key=self._has_devices)) if len(set(names)) == len(names) else []
+        )
 
     def slices_of(self, pool: tuple[str, str]) -> list[Raw]:
         """The slices of the pool's generation: the newest that has any for this node."""
