@@ -26,6 +26,9 @@ var features = structured.Features{
 	PrioritizedList:         true,
 }
 
+// How long one attempt may take; kube-scheduler gives it 10 seconds.
+const patience = 2 * time.Second
+
 var cache = cel.NewCache(100, celFeatures)
 
 type allocateQuestion struct {
@@ -88,7 +91,7 @@ func stateOf(claims []*resourceapi.ResourceClaim) structured.AllocatedState {
 }
 
 func allocate(q allocateQuestion) allocateAnswer {
-	ctx, cancel := context.WithTimeout(klog.NewContext(context.Background(), klog.Logger{}), 10*time.Second)
+	ctx, cancel := context.WithTimeout(klog.NewContext(context.Background(), klog.Logger{}), patience)
 	defer cancel()
 	allocator, err := structured.NewAllocator(ctx, features, stateOf(q.Allocated), q.Classes, q.Slices, cache)
 	if err != nil {

@@ -2,11 +2,19 @@
 
 import os
 from collections.abc import Iterator
+from typing import TypeVar
 
 import pytest
 from hypothesis import HealthCheck, settings
 
-from tests.oracle.go_oracle import Oracle, build, missing_go
+from tests.oracle.go_oracle import (
+    GoProgram,
+    Oracle,
+    Validators,
+    build,
+    build_validators,
+    missing_go,
+)
 
 settings.register_profile(
     "oracle",
@@ -20,11 +28,27 @@ settings.register_profile(
 
 @pytest.fixture(scope="session")
 def oracle() -> Iterator[Oracle]:
+    _need_go()
+    yield from _running(Oracle(build()))
+
+
+@pytest.fixture(scope="session")
+def validators() -> Iterator[Validators]:
+    _need_go()
+    yield from _running(Validators(build_validators()))
+
+
+def _need_go() -> None:
     reason = missing_go()
     if reason and os.environ.get("CI"):
         pytest.fail(reason)
     if reason:
         pytest.skip(reason)
-    running = Oracle(build())
-    yield running
-    running.close()
+
+
+Program = TypeVar("Program", bound=GoProgram)
+
+
+def _running(program: Program) -> Iterator[Program]:
+    yield program
+    program.close()
