@@ -23,9 +23,7 @@ COMMANDS: Final = {
         "Run the node process: publish this node's GPUs and prepare claims for its kubelet.",
     ),
     "devices": Lazy("devices", "Show the devices that this node would publish."),
-    "mig": Lazy(
-        "mig", "Show the MIG instances of this node, and what its cards can be divided into."
-    ),
+    "mig": Lazy("mig", "Show how the GPUs of this node are divided by MIG."),
     "topo": Lazy("topo", "Show how the GPUs of this node are connected."),
     "explain": Lazy(
         "explain", "Say why a claim or a pod has its devices, or why it waits and what would help."
