@@ -4,7 +4,7 @@ May import dragoon.errors, dragoon.quantity, dragoon.semver and google-re2. Pure
 
 Invariants: an expression that this package cannot evaluate exactly is refused at compile time
 (UnsupportedExpressionError), never false; a failure (EvaluationError) is never false either;
-every evaluation ends within 1,000,000 steps.
+every evaluation ends at a cost of 1,000,000, counted as kube-scheduler counts it.
 
 Compiled is the environment of Kubernetes 1.37 for stored expressions, which is what the scheduler
 uses (dra-api.md B).
@@ -15,6 +15,7 @@ from dragoon.cel.errors import (
     CompileError,
     CostLimitError,
     EvaluationError,
+    SizeLimitError,
     UnsupportedExpressionError,
 )
 from dragoon.cel.program import Program, compile_selector
@@ -27,6 +28,7 @@ __all__ = [
     "EvaluationError",
     "Finding",
     "Program",
+    "SizeLimitError",
     "Trace",
     "UnsupportedExpressionError",
     "compile_selector",

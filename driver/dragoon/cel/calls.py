@@ -1,12 +1,17 @@
 """Closures for calls and operators. Each takes compiled arguments and gives a compiled whole."""
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final
 
+from dragoon.cel import costs
 from dragoon.cel.access import is_in
+from dragoon.cel.checked import Callee
+from dragoon.cel.costs import FAILED, TENTHS, Cost, cost_by_result, cost_of, with_second
 from dragoon.cel.errors import EvaluationError, ExpressionFailedError
-from dragoon.cel.frame import PENDING, STEP_LIMIT, Evaluate, Frame, charge_sizes
-from dragoon.cel.functions import Dispatch, Effort, Overload
+from dragoon.cel.frame import BUDGET, COST_LIMIT, PENDING, Evaluate, Frame, check_budget
+from dragoon.cel.functions import Dispatch, Overload
 from dragoon.cel.values import (
     NUMBERS,
     UNHASHABLE,
@@ -17,9 +22,18 @@ from dragoon.cel.values import (
     type_name,
 )
 
+_OPERATORS: Final = frozenset(("+", "-", "*", "/", "%", "<", "<=", ">", ">="))
 _HASHED: Final = NUMBERS | {bool, str}
 _EXACT: Final = frozenset((str, int, bool))
 """Classes for which Python's == is CEL's, as long as both sides have the same one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Constant:
+    """A value known before the evaluation, and what reading it costs each time all the same."""
+
+    value: Any
+    cost: int = 0
 
 
 @lru_cache(maxsize=512)
@@ -28,56 +42,204 @@ def _dispatch(name: str, overloads: tuple[Overload, ...]) -> Dispatch:
     return Dispatch(name, overloads)
 
 
-def call(
-    name: str, overloads: tuple[Overload, ...], args: tuple[Evaluate, ...], *, in_loop: bool
-) -> Evaluate:
-    """A call of a function of the library, with its effort counted where that can matter."""
-    dispatch = _dispatch(name, overloads)
-    if dispatch.effort is Effort.GROW or (dispatch.effort is Effort.SCAN and in_loop):
-        return _counted(dispatch, args)
+def call(callee: Callee, args: tuple[Evaluate, ...]) -> Evaluate:
+    """A call of a function of the library."""
+    dispatch = _dispatch(callee.name, callee.overloads)
+    by_result = cost_by_result(callee)
+    if by_result is not None:
+        return _priced_by_result(dispatch, args, by_result)
+    cost = cost_of(callee)
     if len(args) == 1:
-        return _unary(dispatch, args[0])
-    if len(args) == 2:
-        return _binary(dispatch, *args)
-
-    def general(frame: Frame) -> Any:
-        values = [arg(frame) for arg in args]
-        return dispatch.find(*values)(*values)
-
-    return general
+        return _unary(dispatch, args[0], cost)
+    if len(args) == 2 and evaluates_both(callee):
+        return _binary(dispatch, *args, cost)
+    return _general(dispatch, args, cost)
 
 
-def _unary(dispatch: Dispatch, arg: Evaluate) -> Evaluate:
-    found, find = dispatch.found, dispatch.find
+def evaluates_both(callee: Callee) -> bool:
+    """Whether cel-go evaluates the second argument also where the first failed.
 
-    def unary(frame: Frame) -> Any:
-        value = arg(frame)
-        run = found.get((type(value),)) or find(value)
+    It does for operators, and for functions of which only one signature fits.
+    """
+    return len(callee.overloads) == 1 or callee.name in _OPERATORS
+
+
+def _unary(dispatch: Dispatch, arg: Evaluate, cost: Cost) -> Evaluate:
+    learned: dict[type, Callable[[Any], Any]] = {}
+    find = dispatch.find
+    if isinstance(cost, int):
+
+        def fixed(frame: Frame) -> Any:
+            frame[BUDGET] -= cost
+            value = arg(frame)
+            run = learned.get(type(value))
+            if run is None:
+                run = learned[type(value)] = find(value)
+            return run(value)
+
+        return fixed
+
+    def priced(frame: Frame) -> Any:
+        try:
+            value = arg(frame)
+        except ExpressionFailedError:
+            frame[BUDGET] -= cost(FAILED)
+            raise
+        frame[BUDGET] -= cost(value)
+        run = learned.get(type(value))
+        if run is None:
+            run = learned[type(value)] = find(value)
         return run(value)
 
-    return unary
+    return priced
 
 
-def _binary(dispatch: Dispatch, left: Evaluate, right: Evaluate) -> Evaluate:
+def _binary(dispatch: Dispatch, left: Evaluate, right: Evaluate, cost: Cost) -> Evaluate:
     found, find = dispatch.found, dispatch.find
+    charged = _charging(cost)
 
     def binary(frame: Frame) -> Any:
-        first, second = left(frame), right(frame)
+        first, second = both(frame, left, right, charged)
         run = found.get((type(first), type(second))) or find(first, second)
         return run(first, second)
 
     return binary
 
 
-def _counted(dispatch: Dispatch, args: tuple[Evaluate, ...]) -> Evaluate:
-    """A call that pays for the sizes of its arguments and its result."""
+def _charging(cost: Cost) -> Callable[[Any, Any], int]:
+    return (lambda _, __: cost) if isinstance(cost, int) else cost
+
+
+def both(
+    frame: Frame, left: Evaluate, right: Evaluate, cost: Callable[[Any, Any], int]
+) -> tuple[Any, Any]:
+    """Two arguments. cel-go evaluates, and charges for, both also where the first one fails."""
+    try:
+        first = left(frame)
+    except ExpressionFailedError:
+        try:
+            second = right(frame)
+        except ExpressionFailedError:
+            second = FAILED
+        frame[BUDGET] -= cost(FAILED, second)
+        raise
+    try:
+        second = right(frame)
+    except ExpressionFailedError:
+        frame[BUDGET] -= cost(first, FAILED)
+        raise
+    frame[BUDGET] -= cost(first, second)
+    return first, second
+
+
+def with_constant(callee: Callee, arg: Evaluate, constant: Constant) -> Evaluate:
+    """A call of two arguments, the second of them constant."""
+    by_result = cost_by_result(callee)
+    if by_result is not None:
+        dispatch = _dispatch(callee.name, callee.overloads)
+        return _priced_by_result(dispatch, (arg, lambda _: constant.value), by_result)
+    find = _dispatch(callee.name, callee.overloads).find
+    learned: dict[type, Callable[[Any, Any], Any]] = {}
+    value = constant.value
+    price = cost_of(callee)
+    if isinstance(price, int):
+        fixed = price + constant.cost
+
+        def charge_first(frame: Frame) -> Any:
+            frame[BUDGET] -= fixed
+            first = arg(frame)
+            run = learned.get(type(first))
+            if run is None:
+                run = learned[type(first)] = find(first, value)
+            return run(first, value)
+
+        return charge_first
+    cost = with_second(price, value)
+    # A call with a pattern that is known is another kind of call to cel-go.
+    after_failure = 0 if price is costs.search else cost(FAILED) + constant.cost
+
+    def charge_known(frame: Frame) -> Any:
+        try:
+            first = arg(frame)
+        except ExpressionFailedError:
+            frame[BUDGET] -= after_failure
+            raise
+        frame[BUDGET] -= cost(first) + constant.cost
+        run = learned.get(type(first))
+        if run is None:
+            run = learned[type(first)] = find(first, value)
+        return run(first, value)
+
+    return charge_known
+
+
+def _general(dispatch: Dispatch, args: tuple[Evaluate, ...], cost: Cost) -> Evaluate:
+    """Of none, three and more arguments cel-go evaluates none after one that failed.
+
+    It charges for the call where all of them have been evaluated.
+    """
+    last = len(args) - 1
+
+    def general(frame: Frame) -> Any:
+        values: list[Any] = []
+        for position, arg in enumerate(args):
+            try:
+                values.append(arg(frame))
+            except ExpressionFailedError:
+                if position == last:
+                    frame[BUDGET] -= cost if isinstance(cost, int) else cost(*values, FAILED)
+                raise
+        frame[BUDGET] -= cost if isinstance(cost, int) else cost(*values)
+        return dispatch.find(*values)(*values)
+
+    return general
+
+
+def _priced_by_result(
+    dispatch: Dispatch, args: tuple[Evaluate, ...], cost: Callable[[Any], int]
+) -> Evaluate:
+    """A call that costs what its result is worth; a failure has size 1."""
+    last = len(args) - 1
 
     def run(frame: Frame) -> Any:
-        values = [arg(frame) for arg in args]
-        charge_sizes(frame, *values)
-        result = dispatch.find(*values)(*values)
-        charge_sizes(frame, result)
+        values: list[Any] = []
+        failure: ExpressionFailedError | None = None
+        for position, arg in enumerate(args):
+            try:
+                values.append(arg(frame))
+            except ExpressionFailedError as error:
+                if position < last and last > 1:
+                    raise
+                failure = failure or error
+        result: Any = FAILED
+        try:
+            if failure is not None:
+                raise failure
+            result = dispatch.find(*values)(*values)
+        finally:
+            frame[BUDGET] -= cost(result)
+        check_budget(frame)
         return result
+
+    return run
+
+
+def variable(slot: int) -> Evaluate:
+    """A variable that has a value."""
+
+    def run(frame: Frame) -> Any:
+        frame[BUDGET] -= 1
+        return frame[slot]
+
+    return run
+
+
+def content(optional: Evaluate) -> Evaluate:
+    """The value of an optional that is present."""
+
+    def run(frame: Frame) -> Any:
+        frame[BUDGET] -= 1
+        return optional(frame).value
 
     return run
 
@@ -86,11 +248,13 @@ def once(slot: int, value: Evaluate) -> Evaluate:
     """A variable whose value, or failure, is computed when it is first read."""
 
     def run(frame: Frame) -> Any:
+        frame[BUDGET] -= 1
         if frame[slot] is PENDING:
             try:
                 frame[slot] = value(frame)
             except ExpressionFailedError as error:
                 frame[slot] = error
+            check_budget(frame)
         result = frame[slot]
         if type(result) is ExpressionFailedError:
             raise result
@@ -100,32 +264,43 @@ def once(slot: int, value: Evaluate) -> Evaluate:
 
 
 def constant(run: Evaluate) -> Any:
-    """The value of a closure that reads nothing. Raises ExpressionFailedError."""
-    return run([None, STEP_LIMIT, {}])
+    """The value of a closure that reads nothing. Raises EvaluationError."""
+    return run([None, COST_LIMIT, {}])
 
 
 def equality(left: Evaluate, right: Evaluate, *, wanted: bool) -> Evaluate:
     """`==` (wanted) and `!=`."""
     if wanted:
-        return lambda frame: equal(left(frame), right(frame))
-    return lambda frame: _differ(left(frame), right(frame))
+        return lambda frame: equal(*both(frame, left, right, costs.equality))
+    return lambda frame: _differ(*both(frame, left, right, costs.smaller))
 
 
 def equality_with(left: Evaluate, other: Any, *, wanted: bool) -> Evaluate | None:
     """The same with a constant on the right; None where Python's == is not CEL's."""
     kind = type(other)
-    if kind not in _EXACT:
+    if kind not in _EXACT or (kind is str and len(other) >= len(TENTHS)):
         return None
+    length = len(other) if kind is str else 1
+    price = costs.equality if wanted else costs.smaller
+    compare = equal if wanted else _differ
 
     def is_equal(frame: Frame) -> bool:
-        value = left(frame)
-        return bool(value == other) if type(value) is kind else equal(value, other)
+        try:
+            value = left(frame)
+        except ExpressionFailedError:
+            frame[BUDGET] -= price(FAILED, other)
+            raise
+        if type(value) is not kind:
+            frame[BUDGET] -= price(value, other)
+            return compare(value, other)
+        if kind is str:
+            size = len(value)
+            frame[BUDGET] -= TENTHS[min(length, size)]
+        else:
+            frame[BUDGET] -= 1
+        return bool(value == other) is wanted
 
-    def is_different(frame: Frame) -> bool:
-        value = left(frame)
-        return bool(value != other) if type(value) is kind else _differ(value, other)
-
-    return is_equal if wanted else is_different
+    return is_equal
 
 
 def _differ(left: Any, right: Any) -> bool:
@@ -136,9 +311,13 @@ def _differ(left: Any, right: Any) -> bool:
         return True
 
 
-def membership(value: Evaluate, container: Evaluate) -> Evaluate:
-    """`in`."""
-    return lambda frame: is_in(value(frame), container(frame))
+def membership(value: Evaluate, container: Evaluate, *, in_list: bool) -> Evaluate:
+    """`in`. in_list: the container is known to be a list."""
+
+    def cost(_: Any, within: Any) -> int:
+        return costs.size(within) if in_list else 1
+
+    return lambda frame: is_in(*both(frame, value, container, cost))
 
 
 def membership_in(value: Evaluate, members: tuple[Any, ...]) -> Evaluate:
@@ -150,8 +329,10 @@ def membership_in(value: Evaluate, members: tuple[Any, ...]) -> Evaluate:
     if not members:
         return lambda _: False
     is_map = all(type(member) in _HASHED for member in members)
+    cost = 0 if is_map else len(members)
 
     def run(frame: Frame) -> bool:
+        frame[BUDGET] -= cost
         wanted = value(frame)
         if is_map and type(wanted) in UNHASHABLE:
             raise EvaluationError(f"a {type_name(wanted)} cannot be looked up in a constant list")

@@ -8,18 +8,11 @@ fused, so that a trace shows each part.
 from collections.abc import Callable
 from typing import Any, Final
 
-from dragoon.cel import calls, loops
-from dragoon.cel.access import (
-    has,
-    index,
-    no_such_key,
-    optional_index,
-    optional_select,
-    select,
-)
+from dragoon.cel import calls, costs, loops, paths
 from dragoon.cel.checked import DEVICE_NAME, Callee, Checked
-from dragoon.cel.errors import ExpressionFailedError
-from dragoon.cel.frame import DEVICE, FIRST_SLOT, PENDING, Evaluate, Frame
+from dragoon.cel.errors import EvaluationError, ExpressionFailedError
+from dragoon.cel.frame import BUDGET, DEVICE, FIRST_SLOT, PENDING, Evaluate, Frame
+from dragoon.cel.library.lists import COMPARABLE
 from dragoon.cel.library.standard import pattern
 from dragoon.cel.syntax import (
     Bind,
@@ -63,12 +56,13 @@ class Compiler:
     def __init__(self, checked: Checked, observer: Observer | None = None) -> None:
         self._source = checked.source
         self._callees = checked.callees
+        self._types = checked.types
         # What cel-go takes for constants.
         self._constants: set[Node] = set()
+        self._values: dict[Node, calls.Constant] = {}
         self._observer = observer
         self._scope: list[tuple[str, int]] = [(DEVICE_NAME, DEVICE)]
         self._bound: dict[int, Evaluate] = {}
-        self._loops = 0
         self.slots = 0
 
     def build(self, node: Node) -> Evaluate:
@@ -78,12 +72,11 @@ class Compiler:
 
     def literal(self, node: Literal) -> Evaluate:
         self._constants.add(node)
-        value = node.value
-        return lambda _: value
+        return self._known(node, calls.Constant(node.value))
 
     def variable(self, node: Ident) -> Evaluate:
         slot = self._slot(node.name)
-        return self._bound.get(slot) or (lambda frame: frame[slot])
+        return self._bound.get(slot) or calls.variable(slot)
 
     def logical(self, node: Logical) -> Evaluate:
         return calls.logical(tuple(map(self.build, node.operands)), decided=not node.all)
@@ -118,53 +111,49 @@ class Compiler:
     def _fused(self, node: Node) -> Evaluate | None:
         """One closure for a path such as device.attributes["d"].name."""
         path = self._path(node) if self._observer is None else None
-        if path is None:
-            return None
-        if len(path) == 1:
-            (field,) = path
-            return lambda frame: frame[DEVICE][field]
-        if len(path) == 2:
-            field, domain = path
-            return lambda frame: frame[DEVICE][field][domain]
-        if len(path) != 3 or path[0] not in {"attributes", "capacity"}:
-            return None
-        field, domain, name = path
-
-        def run(frame: Frame) -> Any:
-            try:
-                return frame[DEVICE][field][domain][name]
-            except KeyError:
-                raise no_such_key(frame[DEVICE][field][domain], name) from None
-
-        return run
+        return None if path is None else paths.fused(path)
 
     def select(self, node: Select) -> Evaluate:
         fused = self._fused(node)
         if fused is not None:
             return fused
-        operand, field = self.build(node.operand), node.field
-        read = has if node.test else optional_select if node.optional else select
-        return lambda frame: read(operand(frame), field)
+        operand, root = self._root(node.operand)
+        if node.test:
+            return paths.presence(operand, node.field, root)
+        return paths.selection(operand, node.field, root, optional=node.optional)
+
+    def _root(self, operand: Node) -> tuple[Evaluate, int]:
+        """What a field is read of, and what that costs more if it is no path of its own."""
+        return self.build(operand), 0 if isinstance(operand, _PATHS) else 1
 
     def index(self, node: Index) -> Evaluate:
         fused = self._fused(node)
         if fused is not None:
             return fused
-        operand, key = self.build(node.operand), self.build(node.index)
-        if node.index in self._constants and type(calls.constant(key)) not in INDEXES:
+        operand, root = self._root(node.operand)
+        key = self.build(node.index)
+        if node.index not in self._constants:
+            # A path as an index costs as much as an index.
+            saved = 1 if isinstance(node.index, _VARIABLES) else 0
+            return paths.indexing(operand, key, root, saved, optional=node.optional)
+        if type(calls.constant(key)) not in INDEXES:
             raise self._source.wrong(node.index.start, "this cannot be an index")
-        read = optional_index if node.optional else index
-
-        def run(frame: Frame) -> Any:
-            value = operand(frame)
-            # What is not there is not indexed: the index is not evaluated either.
-            return ABSENT if value is ABSENT else read(value, key(frame))
-
-        return run
+        return paths.indexing(operand, key, root, 0, optional=node.optional)
 
     def conditional(self, node: Conditional) -> Evaluate:
         test, yes, no = self.build(node.test), self.build(node.yes), self.build(node.no)
-        return lambda frame: yes(frame) if loops.is_true(test(frame)) else no(frame)
+        # A path as a branch costs less than by itself.
+        saved_yes = 1 if _is_plain_path(node.yes) else 0
+        saved_no = 1 if _is_plain_path(node.no) else 0
+
+        def run(frame: Frame) -> Any:
+            if loops.is_true(test(frame)):
+                frame[BUDGET] += saved_yes
+                return yes(frame)
+            frame[BUDGET] += saved_no
+            return no(frame)
+
+        return run
 
     def list_of_items(self, node: ListOf) -> Evaluate:
         items = [(self.build(item.value), item.optional) for item in node.items]
@@ -172,6 +161,7 @@ class Compiler:
             self._constants.add(node)
 
         def run(frame: Frame) -> tuple[Any, ...]:
+            frame[BUDGET] -= costs.LIST
             values = [(item(frame), optional) for item, optional in items]
             return tuple(
                 value.value if optional else value
@@ -179,7 +169,7 @@ class Compiler:
                 if not optional or calls.is_present(value)
             )
 
-        return run
+        return self._settled(node, run)
 
     def map_of_entries(self, node: MapOf) -> Evaluate:
         entries = [
@@ -190,6 +180,7 @@ class Compiler:
             self._constants.add(node)
 
         def run(frame: Frame) -> dict[Any, Any]:
+            frame[BUDGET] -= costs.MAP
             result: dict[Any, Any] = {}
             for key, value, optional in entries:
                 wanted, content = key(frame), value(frame)
@@ -200,46 +191,66 @@ class Compiler:
                     result[name] = content.value
             return result
 
+        return self._settled(node, run)
+
+    def _settled(self, node: Node, run: Evaluate) -> Evaluate:
+        """The closure of a list or map; one of constants is made once and costs nothing."""
+        if node not in self._constants:
+            return run
+        try:
+            value = calls.constant(run)
+        except EvaluationError:
+            return run
+        return self._known(node, calls.Constant(value))
+
+    def _known(self, node: Node, constant: calls.Constant) -> Evaluate:
+        """The closure of a part whose value is known; remembers it."""
+        self._values[node] = constant
+        value, cost = constant.value, constant.cost
+        if not cost:
+            return lambda _: value
+
+        def run(frame: Frame) -> Any:
+            frame[BUDGET] -= cost
+            return value
+
         return run
 
     def quantifier(self, node: Quantifier) -> Evaluate:
         over = self.build(node.range)
         slots = self._enter(node.variables)
-        self._loops += 1
         body = self.build(node.body)
-        self._loops -= 1
         self._leave(len(slots))
-        return loops.quantifier(node.macro, loops.walk(over, slots, weight(node.body)), body)
+        return loops.quantifier(node.macro, loops.walk(over, slots), body)
 
     def transform(self, node: Transform) -> Evaluate:
         over = self.build(node.range)
         slots = self._enter(node.variables)
-        self._loops += 1
         condition = None if node.condition is None else self.build(node.condition)
         step = self.build(node.step)
-        self._loops -= 1
         self._leave(len(slots))
-        steps = weight(node.step) + (weight(node.condition) if node.condition is not None else 0)
-        first = slots[0]
-        return loops.transform(
-            node.result,
-            loops.walk(over, slots, steps),
-            condition,
-            step,
-            lambda frame: frame[first],
-        )
+        walk, first = loops.walk(over, slots), slots[0]
+        if node.result == "list":
+            return loops.transform(walk, condition, list, self._into_list(node.step, step))
+        if node.result == "map":
+            collect = loops.into_map(lambda frame: frame[first], step)
+        else:
+            collect = loops.into_entries(step)
+        return loops.transform(walk, condition, dict, collect)
+
+    def _into_list(self, node: Node, step: Evaluate) -> loops.Collect:
+        return loops.into_list(step, 2 if node in self._constants else 2 + costs.LIST)
 
     def sort_by(self, node: SortBy) -> Evaluate:
         """The range is evaluated once; what is no list has keys, but no order."""
         (whole,) = self._enter(("",))
         over = calls.once(whole, self.build(node.range))
         slots = self._enter((node.name,))
-        self._loops += 1
         key = self.build(node.key)
-        self._loops -= 1
         self._leave(2)
-        walk = loops.walk(over, slots, weight(node.key))
-        return loops.sort_by(over, whole, loops.transform("list", walk, None, key, over))
+        keys = loops.transform(loops.walk(over, slots), None, list, self._into_list(node.key, key))
+        known = self._types[node.key] in COMPARABLE
+        return loops.sort_by(over, whole, keys, known=known)
 
     def bind(self, node: Bind) -> Evaluate:
         """The value is evaluated, or fails, where the variable is first read."""
@@ -256,18 +267,23 @@ class Compiler:
         return run
 
     def optional_map(self, node: OptionalMap) -> Evaluate:
+        """cel-go evaluates the target again for the variable, where that is read."""
         target = self.build(node.target)
         (slot,) = self._enter((node.name,))
+        self._bound[slot] = calls.once(slot, calls.content(target))
         body, flat = self.build(node.body), node.flat
         self._leave(1)
 
         def run(frame: Frame) -> Any:
-            optional = target(frame)
-            if not calls.is_present(optional):
+            frame[BUDGET] -= 1
+            if not calls.is_present(target(frame)):
+                frame[BUDGET] -= 1
                 return ABSENT
-            frame[slot] = optional.value
-            result = body(frame)
-            return result if flat else OptionalValue(present=True, value=result)
+            frame[slot] = PENDING
+            if flat:
+                return body(frame)
+            frame[BUDGET] -= 1
+            return OptionalValue(present=True, value=body(frame))
 
         return run
 
@@ -280,9 +296,13 @@ class Compiler:
         if callee.name in {"or", "orValue"}:
             left, right = args
             return calls.otherwise(left, right, value=callee.name == "orValue")
-        run = calls.call(callee.name, callee.overloads, args, in_loop=self._loops > 0)
+        constant = self._values.get(callee.args[1]) if len(args) == 2 else None
+        if constant is not None and self._observer is None and calls.evaluates_both(callee):
+            run = calls.with_constant(callee, args[0], constant)
+        else:
+            run = calls.call(callee, args)
         if callee.name in _FOLDED and self._constants.issuperset(callee.args):
-            return self._folded(node, callee.name, run)
+            return self._folded(node, callee, run)
         return run
 
     def _check_patterns(self, callee: Callee) -> None:
@@ -305,7 +325,8 @@ class Compiler:
         if node.function == "in":
             if isinstance(node.args[1], ListOf) and node.args[1] in self._constants:
                 return calls.membership_in(left, calls.constant(right))
-            return calls.membership(left, right)
+            in_list = self._types[node.args[1]].kind == "list"
+            return calls.membership(left, right, in_list=in_list)
         wanted, other = node.function == "==", node.args[1]
         if isinstance(other, Literal):
             fast = calls.equality_with(left, other.value, wanted=wanted)
@@ -313,17 +334,31 @@ class Compiler:
                 return fast
         return calls.equality(left, right, wanted=wanted)
 
-    def _folded(self, node: Call, name: str, run: Evaluate) -> Evaluate:
-        """A call on constants, computed once."""
+    def _folded(self, node: Call, callee: Callee, run: Evaluate) -> Evaluate:
+        """A call on constants, computed once. cel-go charges for it each time, unless it converts."""
         try:
             value = calls.constant(run)
         except ExpressionFailedError as error:
-            if name in _CONVERSIONS:
+            if callee.name in _CONVERSIONS:
                 raise self._source.wrong(node.start, error.message) from error
             return run
-        if name in _CONVERSIONS:
+        if callee.name in _CONVERSIONS:
             self._constants.add(node)
-        return lambda _: value
+            return self._known(node, calls.Constant(value))
+        args = [self._values[arg].value for arg in callee.args]
+        price = costs.cost_of(callee)
+        return self._known(
+            node, calls.Constant(value, price if isinstance(price, int) else price(*args))
+        )
+
+
+_VARIABLES: Final = (Ident, Select, Index)
+_PATHS: Final = (*_VARIABLES, Conditional, OptionalMap)
+"""Nodes that are paths to cel-go: reading a field or an index of one makes it longer."""
+
+
+def _is_plain_path(node: Node) -> bool:
+    return isinstance(node, _VARIABLES) and not (isinstance(node, Select) and node.test)
 
 
 _BUILDERS: Final[dict[type[Node], Callable[[Compiler, Any], Evaluate]]] = {
@@ -342,8 +377,3 @@ _BUILDERS: Final[dict[type[Node], Callable[[Compiler, Any], Evaluate]]] = {
     Bind: Compiler.bind,
     OptionalMap: Compiler.optional_map,
 }
-
-
-def weight(node: Node) -> int:
-    """Steps of one evaluation of a node, not counting the rounds of macros in it."""
-    return 1 + sum(map(weight, node.children()))

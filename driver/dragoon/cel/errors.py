@@ -33,9 +33,15 @@ class ExpressionFailedError(EvaluationError):
 
 
 class CostLimitError(EvaluationError):
-    """The evaluation took more steps than are allowed. Nothing absorbs it."""
+    """The evaluation cost more than is allowed. Nothing absorbs it."""
 
     code = "CelCostLimit"
+
+
+class SizeLimitError(EvaluationError):
+    """A value would be larger than Dragoon makes one; Kubernetes might. Nothing absorbs it."""
+
+    code = "CelSizeLimit"
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,6 @@ A signature is written as CEL documents write it; what stands for any type is a 
 dyn. At run time a function is chosen by the types of the values, as cel-go does.
 """
 
-import enum
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Final
@@ -62,17 +61,6 @@ _WITH_SUBCLASSES: Final = frozenset((dict, Quantity))
 """Classes whose subclasses are arguments too; UInt is none of int, nor bool."""
 
 
-class Effort(enum.IntEnum):
-    """What a call costs beyond one step, which the step budget counts.
-
-    SCAN: time in the size of its arguments; GROW: also a result larger than each argument.
-    """
-
-    FIXED = 0
-    SCAN = 1
-    GROW = 2
-
-
 @dataclass(frozen=True, slots=True)
 class Overload:
     """One signature of a function. With member, the first parameter is the target."""
@@ -81,7 +69,6 @@ class Overload:
     result: Type
     run: Callable[..., Any]
     member: bool
-    effort: Effort
 
     def takes(self, classes: tuple[type, ...]) -> bool:
         """Whether values of these Python classes are arguments of this signature."""
@@ -102,7 +89,6 @@ class Dispatch:
         self.name = name
         self._overloads = overloads
         self.found: dict[tuple[type, ...], Callable[..., Any]] = {}
-        self.effort = max(overload.effort for overload in overloads)
 
     def find(self, *values: Any) -> Callable[..., Any]:
         """The implementation for these values. Raises ExpressionFailedError if there is none."""
@@ -118,18 +104,14 @@ class Dispatch:
         return run
 
 
-def function(
-    run: Callable[..., Any], *params: Type, result: Type, effort: Effort = Effort.FIXED
-) -> Overload:
+def function(run: Callable[..., Any], *params: Type, result: Type) -> Overload:
     """A signature called as `name(params)`."""
-    return Overload(params, result, run, member=False, effort=effort)
+    return Overload(params, result, run, member=False)
 
 
-def method(
-    run: Callable[..., Any], *params: Type, result: Type, effort: Effort = Effort.FIXED
-) -> Overload:
+def method(run: Callable[..., Any], *params: Type, result: Type) -> Overload:
     """A signature called as `first.name(others)`."""
-    return Overload(params, result, run, member=True, effort=effort)
+    return Overload(params, result, run, member=True)
 
 
 def translated(run: Callable[..., Any]) -> Callable[..., Any]:

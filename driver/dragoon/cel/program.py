@@ -1,14 +1,15 @@
 """A selector ready to be evaluated, and why it was false or failed on a device."""
 
+import contextlib
 from functools import lru_cache
 from typing import Any, Final
 
 from dragoon.cel.checked import Checked
 from dragoon.cel.checker import check
-from dragoon.cel.compiler import Compiler, weight
+from dragoon.cel.compiler import Compiler
 from dragoon.cel.device import DeviceView
 from dragoon.cel.errors import EvaluationError, ExpressionFailedError, Source
-from dragoon.cel.frame import RECORD, STEP_LIMIT, Evaluate, Frame
+from dragoon.cel.frame import BUDGET, COST_LIMIT, RECORD, Evaluate, Frame, check_budget
 from dragoon.cel.parser import parse
 from dragoon.cel.trace import Outcome, Record, Trace, findings
 from dragoon.cel.values import type_name
@@ -25,18 +26,29 @@ class Program:
         self._checked = checked
         compiler = Compiler(checked)
         self._run = compiler.build(checked.tree)
-        self._frame: Frame = [None, STEP_LIMIT - weight(checked.tree), None]
+        self._frame: Frame = [None, COST_LIMIT, None]
         self._frame += [None] * compiler.slots
 
     def evaluate(self, device: DeviceView) -> bool:
         """Whether the device matches.
 
         Raises EvaluationError where kube-scheduler's evaluation fails too: a missing key, values
-        of the wrong type, a result that is no bool, more than 1,000,000 steps.
+        of the wrong type, a result that is no bool, a cost of more than 1,000,000.
         """
         frame = self._frame.copy()
         frame[0] = device.variables
-        return _as_bool(self._run(frame))
+        value = self._run(frame)
+        if frame[BUDGET] < 0:
+            check_budget(frame)
+        return value if value is True or value is False else _as_bool(value)
+
+    def cost(self, device: DeviceView) -> int:
+        """What one evaluation costs, whatever its outcome, in CEL's units as cel-go counts them."""
+        frame = self._frame.copy()
+        frame[0] = device.variables
+        with contextlib.suppress(EvaluationError):
+            self._run(frame)
+        return COST_LIMIT - int(frame[BUDGET])
 
     def explain(self, device: DeviceView) -> Trace:
         """The same evaluation with its reasons. Never raises EvaluationError."""
@@ -47,7 +59,9 @@ class Program:
         result: bool | None = None
         failure: EvaluationError | None = None
         try:
-            result = _as_bool(run(frame))
+            value = run(frame)
+            check_budget(frame)
+            result = _as_bool(value)
         except EvaluationError as error:
             failure = error
         found = () if result else findings(self.text, self._checked.tree, record, failure)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from dragoon.cel.errors import ExpressionFailedError
-from dragoon.cel.functions import Dispatch, Effort, Library, function, method
+from dragoon.cel.functions import Dispatch, Library, function, method
 from dragoon.cel.library.standard import FUNCTIONS as STANDARD
 from dragoon.cel.library.times import FUNCTIONS as TIMES
 from dragoon.cel.times import Duration, Timestamp
@@ -221,6 +221,6 @@ _WRITERS: Final[dict[str, Callable[[Any, Clause], str]]] = {
 }
 
 FUNCTIONS: Final[Library] = {
-    "format": (method(_format, STRING, list_of(DYN), result=STRING, effort=Effort.GROW),),
-    "strings.quote": (function(_quote, STRING, result=STRING, effort=Effort.SCAN),),
+    "format": (method(_format, STRING, list_of(DYN), result=STRING),),
+    "strings.quote": (function(_quote, STRING, result=STRING),),
 }

@@ -7,9 +7,10 @@ from collections.abc import Callable
 from functools import cmp_to_key, reduce
 from typing import Any, Final
 
-from dragoon.cel.errors import ExpressionFailedError
-from dragoon.cel.functions import Effort, Library, Overload, function, method, translated
-from dragoon.cel.library.operators import int_result, uint_result
+from dragoon.cel.errors import CostLimitError, ExpressionFailedError
+from dragoon.cel.frame import COST_LIMIT
+from dragoon.cel.functions import Library, Overload, function, method, translated
+from dragoon.cel.library.operators import LARGEST, int_result, uint_result
 from dragoon.cel.times import Duration, Timestamp, checked_duration
 from dragoon.cel.types import (
     BOOL,
@@ -38,8 +39,6 @@ _T: Final = parameter("T")
 _LIST: Final = list_of(_T)
 COMPARABLE: Final = (INT, UINT, DOUBLE, BOOL, DURATION, TIMESTAMP, STRING, BYTES)
 """Types of elements that can be sorted."""
-_LARGEST: Final = 1_000_000
-"""Elements a result may have: more would pass the cost limit anyway."""
 _ADDED: Final = NUMBERS | {Duration}
 _ORDERED_CLASSES: Final = frozenset((bool, str, bytes, Duration, Timestamp))
 
@@ -162,15 +161,15 @@ def sorted_by(items: _List, keys: _List) -> _List:
 
 
 def _range(count: int) -> _List:
-    if count > _LARGEST:
-        raise ExpressionFailedError(f"the result has more than {_LARGEST} elements")
+    if not 0 <= count <= LARGEST:
+        raise ExpressionFailedError(f"lists.range({count}): allowed are 0 to {LARGEST}")
     return tuple(range(count))
 
 
 def _check_pairs(left: _List, right: _List) -> None:
-    """Refuses to compare more pairs than the cost limit would allow."""
-    if len(left) * len(right) > _LARGEST:
-        raise ExpressionFailedError(f"more than {_LARGEST} pairs of elements to compare")
+    """Does not begin to compare more pairs than the cost limit allows."""
+    if len(left) * len(right) > COST_LIMIT:
+        raise CostLimitError(f"more than {COST_LIMIT} pairs of elements to compare")
 
 
 def _distinct(items: _List) -> _List:
@@ -207,32 +206,30 @@ def _for_each(
     types: tuple[Type, ...], run: Callable[..., Any], result: Callable[[Type], Type]
 ) -> tuple[Overload, ...]:
     """One method signature for lists of each type."""
-    return tuple(
-        method(run, list_of(type_), result=result(type_), effort=Effort.SCAN) for type_ in types
-    )
+    return tuple(method(run, list_of(type_), result=result(type_)) for type_ in types)
 
 
 FUNCTIONS: Final[Library] = {
     "isSorted": _for_each(COMPARABLE, _is_sorted, lambda _: BOOL),
     "sum": tuple(
-        method(_sum(zero), list_of(type_), result=type_, effort=Effort.SCAN)
+        method(_sum(zero), list_of(type_), result=type_)
         for type_, zero in ((INT, 0), (UINT, UInt(0)), (DOUBLE, 0.0), (DURATION, Duration(0)))
     ),
     "max": _for_each(COMPARABLE, _best("max", 1), lambda type_: type_),
     "min": _for_each(COMPARABLE, _best("min", -1), lambda type_: type_),
-    "indexOf": (method(_index_of, _LIST, _T, result=INT, effort=Effort.SCAN),),
-    "lastIndexOf": (method(_last_index_of, _LIST, _T, result=INT, effort=Effort.SCAN),),
-    "includes": (method(_includes, DYN, DYN, result=BOOL, effort=Effort.SCAN),),
-    "slice": (method(_slice, _LIST, INT, INT, result=_LIST, effort=Effort.SCAN),),
+    "indexOf": (method(_index_of, _LIST, _T, result=INT),),
+    "lastIndexOf": (method(_last_index_of, _LIST, _T, result=INT),),
+    "includes": (method(_includes, DYN, DYN, result=BOOL),),
+    "slice": (method(_slice, _LIST, INT, INT, result=_LIST),),
     "flatten": (
-        method(_flatten, list_of(_LIST), result=_LIST, effort=Effort.GROW),
-        method(_flatten, list_of(DYN), INT, result=list_of(DYN), effort=Effort.GROW),
+        method(_flatten, list_of(_LIST), result=_LIST),
+        method(_flatten, list_of(DYN), INT, result=list_of(DYN)),
     ),
     "sort": _for_each(COMPARABLE, _sort, list_of),
-    "lists.range": (function(_range, INT, result=list_of(INT), effort=Effort.GROW),),
-    "reverse": (method(lambda items: items[::-1], _LIST, result=_LIST, effort=Effort.SCAN),),
-    "distinct": (method(_distinct, _LIST, result=_LIST, effort=Effort.SCAN),),
-    "sets.contains": (function(_contains_all, _LIST, _LIST, result=BOOL, effort=Effort.SCAN),),
-    "sets.equivalent": (function(_equivalent, _LIST, _LIST, result=BOOL, effort=Effort.SCAN),),
-    "sets.intersects": (function(_intersects, _LIST, _LIST, result=BOOL, effort=Effort.SCAN),),
+    "lists.range": (function(_range, INT, result=list_of(INT)),),
+    "reverse": (method(lambda items: items[::-1], _LIST, result=_LIST),),
+    "distinct": (method(_distinct, _LIST, result=_LIST),),
+    "sets.contains": (function(_contains_all, _LIST, _LIST, result=BOOL),),
+    "sets.equivalent": (function(_equivalent, _LIST, _LIST, result=BOOL),),
+    "sets.intersects": (function(_intersects, _LIST, _LIST, result=BOOL),),
 }

@@ -9,8 +9,8 @@ import operator
 from collections.abc import Callable
 from typing import Any, Final
 
-from dragoon.cel.errors import ExpressionFailedError
-from dragoon.cel.functions import Effort, Library, Overload, function, translated
+from dragoon.cel.errors import ExpressionFailedError, SizeLimitError
+from dragoon.cel.functions import Library, Overload, function, translated
 from dragoon.cel.times import Duration, Timestamp, checked_duration, checked_timestamp
 from dragoon.cel.types import (
     BOOL,
@@ -28,6 +28,8 @@ from dragoon.cel.types import (
 from dragoon.cel.values import INT_MAX, INT_MIN, UINT_MAX, UInt, compare_numbers
 
 _ITEMS: Final = list_of(parameter("A"))
+LARGEST: Final = 1_000_000
+"""Elements or characters of the largest value that is made; kube-scheduler has no such limit."""
 
 
 def int_result(value: int) -> int:
@@ -89,8 +91,18 @@ def _doubles(run: Callable[[float, float], float]) -> Overload:
     return function(run, DOUBLE, DOUBLE, result=DOUBLE)
 
 
+def check_size(size: int) -> None:
+    """Raises SizeLimitError for a value that Dragoon does not make."""
+    if size > LARGEST:
+        raise SizeLimitError(f"a value of size {size}, Dragoon makes none beyond {LARGEST}")
+
+
 def _add_sized(type_: Type) -> Overload:
-    return function(operator.add, type_, type_, result=type_, effort=Effort.GROW)
+    def joined(left: Any, right: Any) -> Any:
+        check_size(len(left) + len(right))
+        return left + right
+
+    return function(joined, type_, type_, result=type_)
 
 
 def _durations(run: Callable[[int, int], int]) -> Overload:

@@ -6,7 +6,7 @@ Source: cel-go 0.29 `cel/library.go`.
 from typing import Any, Final
 
 from dragoon.cel.errors import ExpressionFailedError
-from dragoon.cel.functions import Effort, Library, function, method
+from dragoon.cel.functions import Library, function, method
 from dragoon.cel.types import BOOL, list_of, optional_of, parameter
 from dragoon.cel.values import ABSENT, DomainMap, OptionalValue
 
@@ -59,8 +59,6 @@ FUNCTIONS: Final[Library] = {
     "orValue": (method(_lazy, _OPTIONAL, _V, result=_V),),
     "first": (method(_end(0), list_of(_V), result=_OPTIONAL),),
     "last": (method(_end(-1), list_of(_V), result=_OPTIONAL),),
-    "optional.unwrap": (
-        function(_unwrap, list_of(_OPTIONAL), result=list_of(_V), effort=Effort.SCAN),
-    ),
-    "unwrapOpt": (method(_unwrap, list_of(_OPTIONAL), result=list_of(_V), effort=Effort.SCAN),),
+    "optional.unwrap": (function(_unwrap, list_of(_OPTIONAL), result=list_of(_V)),),
+    "unwrapOpt": (method(_unwrap, list_of(_OPTIONAL), result=list_of(_V)),),
 }

@@ -12,7 +12,7 @@ from typing import Any, Final
 import re2
 
 from dragoon.cel.errors import ExpressionFailedError
-from dragoon.cel.functions import Effort, Library, function, method
+from dragoon.cel.functions import Library, function, method
 from dragoon.cel.library.operators import int_result, uint_result
 from dragoon.cel.types import (
     BOOL,
@@ -185,7 +185,7 @@ FUNCTIONS: Final[Library] = {
     ),
     "bytes": (
         function(_same, BYTES, result=BYTES),
-        function(lambda text: text.encode(), STRING, result=BYTES, effort=Effort.SCAN),
+        function(lambda text: text.encode(), STRING, result=BYTES),
     ),
     "double": (
         function(_same, DOUBLE, result=DOUBLE),
@@ -208,35 +208,28 @@ FUNCTIONS: Final[Library] = {
     "string": (
         function(_same, STRING, result=STRING),
         function(lambda value: "true" if value else "false", BOOL, result=STRING),
-        function(_bytes_to_string, BYTES, result=STRING, effort=Effort.SCAN),
+        function(_bytes_to_string, BYTES, result=STRING),
         function(_double_to_string, DOUBLE, result=STRING),
         function(_text, INT, result=STRING),
         function(_text, UINT, result=STRING),
     ),
-    "contains": (
-        method(lambda text, part: part in text, STRING, STRING, result=BOOL, effort=Effort.SCAN),
-    ),
+    "contains": (method(lambda text, part: part in text, STRING, STRING, result=BOOL),),
     "startsWith": (
         method(
             lambda text, part: text.startswith(part),
             STRING,
             STRING,
             result=BOOL,
-            effort=Effort.SCAN,
         ),
     ),
-    "endsWith": (
-        method(
-            lambda text, part: text.endswith(part), STRING, STRING, result=BOOL, effort=Effort.SCAN
-        ),
-    ),
+    "endsWith": (method(lambda text, part: text.endswith(part), STRING, STRING, result=BOOL),),
     "matches": (
-        function(matches, STRING, STRING, result=BOOL, effort=Effort.SCAN),
-        method(matches, STRING, STRING, result=BOOL, effort=Effort.SCAN),
+        function(matches, STRING, STRING, result=BOOL),
+        method(matches, STRING, STRING, result=BOOL),
     ),
-    "find": (method(_find, STRING, STRING, result=STRING, effort=Effort.SCAN),),
+    "find": (method(_find, STRING, STRING, result=STRING),),
     "findAll": (
-        method(_find_all, STRING, STRING, result=list_of(STRING), effort=Effort.SCAN),
-        method(_find_all, STRING, STRING, INT, result=list_of(STRING), effort=Effort.SCAN),
+        method(_find_all, STRING, STRING, result=list_of(STRING)),
+        method(_find_all, STRING, STRING, INT, result=list_of(STRING)),
     ),
 }

@@ -7,12 +7,11 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from dragoon.cel.errors import ExpressionFailedError
-from dragoon.cel.functions import Effort, Library, Overload, method
+from dragoon.cel.functions import Library, Overload, method
+from dragoon.cel.library.operators import check_size
 from dragoon.cel.types import INT, STRING, Type, list_of
 
 _STRINGS: Final = list_of(STRING)
-_LARGEST: Final = 1_000_000
-"""Characters a result may have: more would pass the cost limit anyway."""
 _LOWER: Final = {code: code + 32 for code in range(ord("A"), ord("Z") + 1)}
 _UPPER: Final = {code: code - 32 for code in range(ord("a"), ord("z") + 1)}
 _SPACE: Final = (
@@ -56,8 +55,7 @@ def _replace(text: str, old: str, new: str, count: int = -1) -> str:
     found = text.count(old)
     if count >= 0:
         found = min(found, count)
-    if len(text) + found * len(new) > _LARGEST:
-        raise ExpressionFailedError(f"the result has more than {_LARGEST} characters")
+    check_size(len(text) + found * len(new))
     return text.replace(old, new, count if count >= 0 else -1)
 
 
@@ -88,39 +86,38 @@ def _join(parts: tuple[Any, ...], separator: str = "") -> str:
     for part in parts:
         if type(part) is not str:
             raise ExpressionFailedError(f"join: {part} is no string")
-    if sum(map(len, parts)) + len(parts) * len(separator) > _LARGEST:
-        raise ExpressionFailedError(f"the result has more than {_LARGEST} characters")
+    check_size(sum(map(len, parts)) + len(parts) * len(separator))
     return separator.join(parts)
 
 
-def _text_method(run: Callable[..., str], *params: Type, effort: Effort = Effort.SCAN) -> Overload:
-    return method(run, STRING, *params, result=STRING, effort=effort)
+def _text_method(run: Callable[..., str], *params: Type) -> Overload:
+    return method(run, STRING, *params, result=STRING)
 
 
 FUNCTIONS: Final[Library] = {
     "charAt": (_text_method(_char_at, INT),),
     "indexOf": (
-        method(_index_of, STRING, STRING, result=INT, effort=Effort.SCAN),
-        method(_index_of, STRING, STRING, INT, result=INT, effort=Effort.SCAN),
+        method(_index_of, STRING, STRING, result=INT),
+        method(_index_of, STRING, STRING, INT, result=INT),
     ),
     "lastIndexOf": (
-        method(_last_index_of, STRING, STRING, result=INT, effort=Effort.SCAN),
-        method(_last_index_of, STRING, STRING, INT, result=INT, effort=Effort.SCAN),
+        method(_last_index_of, STRING, STRING, result=INT),
+        method(_last_index_of, STRING, STRING, INT, result=INT),
     ),
     "lowerAscii": (_text_method(lambda text: text.translate(_LOWER)),),
     "upperAscii": (_text_method(lambda text: text.translate(_UPPER)),),
     "replace": (
-        _text_method(_replace, STRING, STRING, effort=Effort.GROW),
-        _text_method(_replace, STRING, STRING, INT, effort=Effort.GROW),
+        _text_method(_replace, STRING, STRING),
+        _text_method(_replace, STRING, STRING, INT),
     ),
     "split": (
-        method(_split, STRING, STRING, result=_STRINGS, effort=Effort.GROW),
-        method(_split, STRING, STRING, INT, result=_STRINGS, effort=Effort.GROW),
+        method(_split, STRING, STRING, result=_STRINGS),
+        method(_split, STRING, STRING, INT, result=_STRINGS),
     ),
     "substring": (_text_method(_substring, INT), _text_method(_substring, INT, INT)),
     "trim": (_text_method(lambda text: text.strip(_SPACE)),),
     "join": (
-        method(_join, _STRINGS, result=STRING, effort=Effort.GROW),
-        method(_join, _STRINGS, STRING, result=STRING, effort=Effort.GROW),
+        method(_join, _STRINGS, result=STRING),
+        method(_join, _STRINGS, STRING, result=STRING),
     ),
 }
