@@ -116,6 +116,8 @@ async def test_a_cap_that_was_lost_is_set_again_within_a_minute(scene: Scene) ->
     await engine.prepare(refs["a"])
     loops = asyncio.create_task(engine.run())
     await until(lambda: scene.clock.sleeping == 2)
+    scene.clock.advance(1)  # what changed by the prepare is looked at now, not later
+    await until(lambda: scene.clock.sleeping == 2)
     MemoryEffects(scene.disk).set_memory_cap(CARD_0, cgroup, None)
     for _ in range(2):
         scene.clock.advance(60)

@@ -1,6 +1,7 @@
 """The seven faults of enforcement.md section 2.2, one by one: each is a demand on our shares."""
 
 import errno
+from typing import Any
 
 import pytest
 
@@ -188,7 +189,7 @@ async def test_fault_6_a_share_in_two_containers_is_refused_with_the_way_out(
 ) -> None:
     engine = await scene.started()
     second = container("two", "a")
-    more = {"initContainers": [second]} if where == "initContainers" else {}
+    more: dict[str, Any] = {"initContainers": [second]} if where == "initContainers" else {}
     regular = [container("one", "a/slice")] + ([] if more else [second])
     _, refs = await pod_with_claims(scene, "p", {"a": [share(0)]}, *regular, **more)
     error = await refused(engine, refs["a"])

@@ -11,6 +11,7 @@ from dragoon.prepare.enforcement import region
 from dragoon.prepare.enforcement.hami import region_file
 from dragoon.prepare.enforcement.region import Slot
 from dragoon.prepare.observing import Repaired, Reported
+from dragoon.prepare.paths import temporary
 from tests.unit.prepare.scene import Scene, device, gpu, result, running
 from tests.unit.prepare.sharing import (
     GIB,
@@ -171,3 +172,58 @@ async def test_running_containers_keep_a_share_from_being_taken_back(scene: Scen
         scene.clock.advance(0.5)
     with pytest.raises(DragoonError, match="still in use"):
         call.result()
+
+
+async def test_a_region_that_no_claim_is_for_is_removed_at_start(scene: Scene) -> None:
+    engine = await scene.started()
+    kept, refs = await pod_with_claims(scene, "p", {"a": [share(0)]})
+    await engine.prepare(refs["a"])
+    outside = MemoryEffects(scene.disk)
+    for path in (PATHS.region("0a", "gone"), PATHS.region("0b", "half")):
+        outside.make_folder(path, 0o755)
+    outside.write(PATHS.preload("0a", "gone"), b"", 0o644)
+    outside.write(temporary(PATHS.region("0c", "draft")), b"", 0o644)
+    await scene.started()
+    mine = PATHS.region(kept["metadata"]["uid"], "main").name
+    assert outside.names(PATHS.region_folder) == (mine, f"{mine}.preload")
+
+
+async def test_c32_no_region_is_removed_while_an_entry_cannot_be_read(scene: Scene) -> None:
+    engine = await scene.started()
+    pod, refs = await pod_with_claims(scene, "p", {"a": [share(0)]})
+    await engine.prepare(refs["a"])
+    outside = MemoryEffects(scene.disk)
+    outside.write(PATHS.journal(refs["a"].uid), b"torn", 0o600)
+    survivor = await scene.started()
+    assert limits_of(scene, pod), "its container may run"
+    await survivor.unprepare(refs["a"])
+    await scene.started()
+    assert scene.files == {}
+    assert outside.names(PATHS.region_folder) == ()
+
+
+async def test_c20_usage_of_an_earlier_boot_is_not_counted_even_before_anything_is_tidied(
+    scene: Scene,
+) -> None:
+    engine = await scene.started()
+    pod, refs = await pod_with_claims(scene, "p", {"a": [share(0)]})
+    await engine.prepare(refs["a"])
+    file = region_file(PATHS, pod["metadata"]["uid"], "main")
+    fresh = scene.disk.files()[file]
+    MemoryEffects(scene.disk).patch(file, 2008912, b"\x07")
+    scene.disk.reboot("boot-2")
+    await scene.engine().prepare(refs["a"])
+    assert scene.disk.files()[file] == fresh
+
+
+async def test_claims_that_mean_different_limits_for_one_container_do_not_undo_each_other(
+    scene: Scene,
+) -> None:
+    engine = await scene.started()
+    pod, refs = await pod_with_claims(scene, "p", {"a": [share(0)], "b": [share(1)]})
+    await engine.prepare(refs["a"])
+    before = scene.files
+    pod["spec"]["containers"] = [container("main", "b")]
+    await scene.api.replace(PODS, pod)
+    assert f"was made otherwise for claim {refs['a']}" in str(await refused(engine, refs["b"]))
+    assert scene.files == before
