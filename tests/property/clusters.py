@@ -162,7 +162,7 @@ def tolerations(draw: st.DrawFn) -> Raw:
 @st.composite
 def claims(draw: st.DrawFn, texts: tuple[str, ...]) -> list[Raw]:
     """One or two claims of a pod, with constraints and configuration."""
-    found = []
+    found: list[Raw] = []
     for number in range(draw(st.sampled_from((1, 1, 2)))):
         wanted = draw(requests(texts))
         names = [one["name"] for one in wanted]
@@ -229,7 +229,7 @@ class Scene:
     node: Raw
 
 
-CLASSES = [
+CLASSES: list[Raw] = [
     {
         "metadata": {"name": CLASS},
         "spec": {
@@ -246,4 +246,5 @@ def scenes(draw: st.DrawFn, *, risky: bool) -> Scene:
     """A cluster and a pod. With risky, selectors may fail and pools may be broken."""
     texts = tuple(wish.text for wish in SAFE_WISHES) + (RISKY_WISHES if risky else ())
     slices = draw(pools(broken=risky))
-    return Scene(draw(claims(texts)), slices, draw(holders(slices)), CLASSES, node(zone="z"))
+    asked = draw(claims(texts))
+    return Scene(asked, slices, draw(holders(slices)), CLASSES, node(zone="z"))

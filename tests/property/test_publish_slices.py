@@ -22,7 +22,7 @@ def test_slices_of_any_node_are_valid(found: Inventory) -> None:
     slices = render(found, node=NODE, driver=DRIVER)
     assert [str(finding) for each in slices for finding in check_slice(each)] == []
     assert check_pool(slices) == ()
-    named = {card.address for card in (*found.gpus, *found.lost) if card.address is not None}
+    named = {card.address for card in found.cards if card.address is not None}
     devices = [device["name"] for each in slices for device in each["spec"]["devices"]]
     assert devices == sorted(map(whole_name, named))
 
@@ -41,7 +41,7 @@ def test_the_classes_fail_on_no_device_of_any_node(found: Inventory) -> None:
 
 @given(inventories, gpus)
 def test_a_card_more_changes_no_other_device(found: Inventory, more: Gpu) -> None:
-    taken = {card.address for card in (*found.gpus, *found.lost)}
+    taken = {card.address for card in found.cards}
     uuids = {gpu.uuid for gpu in found.gpus}
     if more.address in taken or more.uuid in uuids:
         return

@@ -7,8 +7,8 @@ from typing import Any
 from hypothesis import given, settings
 
 from dragoon.allocator import Allocated, allocate, lines, verify
-from tests.property.clusters import DRIVER, SAFE_WISHES, Scene, attribute, scenes
-from tests.unit.allocator.objects import CLASS, Raw
+from tests.property.clusters import SAFE_WISHES, Scene, attribute, scenes
+from tests.unit.allocator.objects import CLASS, DRIVER, Raw
 
 _WISHES = {wish.text: wish for wish in SAFE_WISHES}
 _Place = tuple[str, str, Raw]
@@ -41,7 +41,7 @@ def is_here(spec: Raw) -> bool:
     if "nodeSelector" in spec:
         (term,) = spec["nodeSelector"]["nodeSelectorTerms"]
         (requirement,) = term["matchExpressions"]
-        return ("z" in requirement["values"]) == (requirement["operator"] == "In")
+        return bool(("z" in requirement["values"]) == (requirement["operator"] == "In"))
     return spec.get("nodeName") == "n" or bool(spec.get("allNodes"))
 
 

@@ -103,7 +103,7 @@ async def reserve_for_an_ended_pod(bed: Bed, claim: str) -> None:
     await bed.memory.replace(CLAIMS, raw, subresource="status")
 
 
-def a_library(bed: Bed) -> dict[str, str]:
+def a_library(bed: Bed) -> dict[str, Any]:
     """The settings for a file that could be loaded into containers."""
     path = bed.root / "libvgpu.so"
     path.write_bytes(Path(sys.executable).resolve().read_bytes()[:4096])

@@ -201,6 +201,11 @@ class Inventory:
     simulated: bool = False
 
     @property
+    def cards(self) -> "tuple[Gpu | LostGpu, ...]":
+        """Every card, those that answer first."""
+        return (*self.gpus, *self.lost)
+
+    @property
     def degraded(self) -> bool:
         """Some card is lost; the rest works."""
         return bool(self.lost)

@@ -23,7 +23,7 @@ def shared_name(address: PciAddress) -> str:
 
 def find(inventory: Inventory, device: str) -> Gpu | LostGpu | None:
     """The card that a device name means, lost or not; None where this node has no such card."""
-    cards: tuple[Gpu | LostGpu, ...] = (*inventory.gpus, *inventory.lost)
+    cards = inventory.cards
     for card in cards:
         if card.address is not None and whole_name(card.address) == device:
             return card

@@ -7,7 +7,7 @@ replaced. A kubelet that has died cannot be seen from here (there is no connecti
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -65,7 +65,7 @@ class Registration:
         while not self._state.registered:
             await self._changed.wait()
 
-    async def changes(self) -> AsyncIterator[RegistrationState]:
+    async def changes(self) -> AsyncGenerator[RegistrationState]:
         """The state now and every newer one; of several at once only the last. Never ends."""
         while True:
             state = self._state

@@ -8,7 +8,7 @@ different UIDs run side by side; the kubelet uses the one that registered last.
 
 import asyncio
 import uuid
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from contextlib import suppress
 from pathlib import Path
 from typing import Self
@@ -85,7 +85,7 @@ class KubeletPlugin:
         """Returns when the kubelet has this instance registered."""
         await self._registration.wait_registered()
 
-    def registration_changes(self) -> AsyncIterator[RegistrationState]:
+    def registration_changes(self) -> AsyncGenerator[RegistrationState]:
         """The state now and every newer one, also when a new kubelet registers us again."""
         return self._registration.changes()
 

@@ -25,7 +25,7 @@ def locate(
             f"this node's pool is {settings.pool!r}",
             hint="the pod runs on another node than its devices: check its nodeName",
         )
-    every: tuple[Gpu | LostGpu, ...] = (*inventory.gpus, *inventory.lost)
+    every = inventory.cards
     cards = [card for card in every if _has(card, result.device)]
     if len(cards) > 1:
         raise HardwareError(

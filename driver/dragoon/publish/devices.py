@@ -139,7 +139,7 @@ def _sort_out(inventory: Inventory) -> tuple[list[Gpu], list[LostGpu]]:
     Which card is meant must be beyond doubt: two records for one address, or one UUID at two
     addresses, and the card counts as lost.
     """
-    cards: tuple[Gpu | LostGpu, ...] = (*inventory.gpus, *inventory.lost)
+    cards = inventory.cards
     addresses = Counter(card.address for card in cards if card.address is not None)
     uuids = Counter(gpu.uuid for gpu in inventory.gpus)
     working: list[Gpu] = []

@@ -1,6 +1,6 @@
 """What every implementation of `gpu.port.MemoryLimits` does."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -93,20 +93,22 @@ def test_deleting_the_cgroup_clears_its_limit(subject: Subject, cgroup: Path) ->
 def test_what_is_no_cgroup_is_refused(subject: Subject, tmp_path: Path, path: str) -> None:
     (tmp_path / "file").touch()
     wrong = tmp_path / "file" if path == "file" else Path(path)
-    for question in (
+    questions: tuple[Callable[[], object], ...] = (
         lambda: subject.limits.get(subject.addresses[0], wrong),
         lambda: subject.limits.set(subject.addresses[0], wrong, MemoryLimit(GIB)),
-    ):
+    )
+    for question in questions:
         with pytest.raises(StateError, match="allowed: the full path"):
             question()
 
 
 def test_a_driver_without_caps_is_a_missing_feature(subject: Subject, cgroup: Path) -> None:
     subject.forget_caps()
-    for question in (
+    questions: tuple[Callable[[], object], ...] = (
         lambda: subject.limits.get(subject.addresses[0], cgroup),
         lambda: subject.limits.set(subject.addresses[0], cgroup, MemoryLimit(GIB)),
-    ):
+    )
+    for question in questions:
         with pytest.raises(FeatureMissingError, match=str(subject.addresses[0])):
             question()
 

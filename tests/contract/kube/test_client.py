@@ -203,7 +203,8 @@ async def test_a_watch_asks_for_bookmarks_and_an_end() -> None:
 
 
 async def test_events_may_be_cut_anywhere_and_larger_than_any_buffer() -> None:
-    big = {**NODE, "metadata": {**NODE["metadata"], "annotations": {"x": "y" * 6_000_000}}}
+    metadata: Any = NODE["metadata"]
+    big = {**NODE, "metadata": {**metadata, "annotations": {"x": "y" * 6_000_000}}}
     lines = b"".join(
         json.dumps({"type": kind, "object": found}).encode() + b"\n"
         for kind, found in (("ADDED", NODE), ("MODIFIED", big), ("DELETED", NODE))

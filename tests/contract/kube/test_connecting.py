@@ -68,7 +68,7 @@ async def test_the_given_file_comes_first_then_the_variable_then_the_pod_then_ho
         "KUBERNETES_SERVICE_PORT": "443",
         "KUBECONFIG": str(variable),
     }
-    places = {"environ": environ, "service_account": account}
+    places: dict[str, Any] = {"environ": environ, "service_account": account}
     assert await server_of(given, **places) == "http://given"
     assert await server_of(**places) == "http://variable"
     del environ["KUBECONFIG"]

@@ -8,6 +8,7 @@ import pytest
 from dragoon.api import names
 from dragoon.errors import (
     ApiConflictError,
+    ApiError,
     ApiForbiddenError,
     ApiGoneError,
     ApiInvalidError,
@@ -314,7 +315,7 @@ async def test_a_node_that_is_not_there_yet_is_waited_for() -> None:
 )
 @pytest.mark.parametrize("verb", ["create", "replace", "list"])
 async def test_c50_publishing_is_tried_again_until_it_succeeds(
-    bench: Bench, error: Exception, verb: str
+    bench: Bench, error: ApiError, verb: str
 ) -> None:
     async with publishing(bench) as publisher:
         fault = bench.api.faults.fail(error=lambda: error, times=3, verb=verb, resource=SLICES)

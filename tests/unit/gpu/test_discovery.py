@@ -2,6 +2,7 @@
 
 import threading
 from dataclasses import replace
+from functools import partial
 
 import pytest
 
@@ -11,7 +12,7 @@ from dragoon.gpu.naming import whole_name
 from dragoon.gpu.nvml import NvmlGpus
 from dragoon.gpu.nvml.library import Library
 from dragoon.gpu.sim.machine import FABRIC_COMPLETED, FABRIC_IN_PROGRESS, FabricRecord
-from dragoon.gpu.sim.state import Effect, Fault, Loss
+from dragoon.gpu.sim.state import Effect, Fault, Loss, State
 from dragoon.gpu.topology import nvlink_domains
 from tests.unit.gpu.rig import Rig, Simulate
 
@@ -191,12 +192,14 @@ def test_c11_memory_and_architecture_come_from_queries(
     assert gpu.architecture == architecture
 
 
+def _with_driver_version(state: State, *, text: str) -> State:
+    return replace(state, machine=replace(state.machine, driver_version=text))
+
+
 def test_c12_the_driver_version_stays_as_the_driver_wrote_it(simulate: Simulate) -> None:
     machine = simulate("t4")
     for text in ("580.159.04", "580.126.20.01", ""):
-        machine.hardware.change(
-            lambda s, text=text: replace(s, machine=replace(s.machine, driver_version=text))
-        )
+        machine.hardware.change(partial(_with_driver_version, text=text))
         assert machine.look().driver_version == text
     assert machine.look().cuda_version == (13, 0)
 

@@ -41,7 +41,7 @@ def code_of(question: Any) -> int:
 
 
 def test_symbols_are_plain_functions_that_take_a_restype(hardware: Hardware) -> None:
-    function = SimulatedLibrary(hardware).nvmlErrorString
+    function: Any = SimulatedLibrary(hardware).nvmlErrorString
     function.restype = ctypes.c_char_p
     assert function(25) == b"Argument version mismatch"
 

@@ -2,7 +2,7 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import AsyncIterator, Callable
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 
@@ -12,6 +12,8 @@ from dragoon.kube.faults import Call
 from dragoon.kube.informer import Change, Informer, Key
 from dragoon.kube.memory import MemoryApi
 from dragoon.kube.port import NODES, PODS, SLICES, Object
+
+_Kept = TypeVar("_Kept")
 
 
 def node(name: str, **labels: str) -> Object:
@@ -30,7 +32,7 @@ class Waits:
 
 
 @contextlib.asynccontextmanager
-async def running(informer: Informer) -> AsyncIterator[Informer]:
+async def running(informer: Informer[_Kept]) -> AsyncIterator[Informer[_Kept]]:
     task = asyncio.create_task(informer.run())
     try:
         yield informer

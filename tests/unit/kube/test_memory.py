@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+from collections.abc import AsyncIterator
 
 import pytest
 
@@ -16,9 +17,9 @@ def node(name: str, **more: object) -> Object:
     return {"metadata": {"name": name}, **more}
 
 
-async def next_event(stream: object) -> WatchEvent:
+async def next_event(stream: AsyncIterator[WatchEvent]) -> WatchEvent:
     async with asyncio.timeout(5):
-        return await anext(stream)  # type: ignore[call-overload]
+        return await anext(stream)
 
 
 async def test_what_is_handed_out_is_a_copy() -> None:

@@ -17,17 +17,19 @@ from tests.unit.kubelet.preparers import ScriptedPreparer, claim, device
 V1, V1BETA1 = DRA_VERSIONS
 
 
-@dataclass(frozen=True)
+@dataclass
 class _CallDetails:
     """What gRPC gives to a generic handler to choose a method."""
 
     method: str
-    invocation_metadata: tuple[()] = ()
+    invocation_metadata: tuple[tuple[str, str | bytes], ...] = ()
 
 
 async def invoke(plugin: DraPlugin, version: DraVersion, method: str, *claims: Any) -> Any:
     details = _CallDetails(f"/{version.service.full_name}/{method}")
-    chosen = [found for h in plugin.handlers() if (found := h.service(details)) is not None]
+    chosen: list[Any] = [
+        found for h in plugin.handlers() if (found := h.service(details)) is not None
+    ]
     assert len(chosen) == 1
     request = getattr(version.wire, f"{method}Request")(claims=write_claims(version, claims))
     raw = request.SerializeToString()
@@ -54,7 +56,10 @@ async def test_each_version_answers_with_the_devices_of_each_claim(
     preparer.answers["b"] = ()
     response = await invoke(plugin, version, "NodePrepareResources", claim("a"), claim("b"))
     assert set(response.claims) == {"a", "b"}
-    assert [read_device(d) for d in response.claims["a"].devices] == list(preparer.answers["a"])
+    assert [read_device(d) for d in response.claims["a"].devices] == [
+        device("gpu-0"),
+        device("gpu-1"),
+    ]
     assert not response.claims["a"].error
     assert not response.claims["b"].devices
     assert not response.claims["b"].error

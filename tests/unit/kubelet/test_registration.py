@@ -11,15 +11,15 @@ from dragoon.kubelet.registration import Registration, RegistrationState
 from dragoon.kubelet.wire import plugin_registration_v1_pb2 as wire
 
 
-@dataclass(frozen=True)
+@dataclass
 class _CallDetails:
     method: str
-    invocation_metadata: tuple[()] = ()
+    invocation_metadata: tuple[tuple[str, str | bytes], ...] = ()
 
 
 async def invoke(registration: Registration, method: str, request: Any) -> Any:
     (handlers,) = registration.handlers()
-    handler = handlers.service(_CallDetails(f"/pluginregistration.Registration/{method}"))
+    handler: Any = handlers.service(_CallDetails(f"/pluginregistration.Registration/{method}"))
     return await handler.unary_unary(request, None)
 
 

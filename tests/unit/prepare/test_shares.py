@@ -78,7 +78,7 @@ def test_c04_memory_of_a_card_that_does_not_say_its_size_is_refused() -> None:
 @pytest.mark.parametrize("where", ["exactly", "firstAvailable"])
 def test_c23_asking_for_no_cores_is_refused_with_what_it_would_mean(where: str) -> None:
     claim = claim_object("one", share())
-    asked = {"deviceClassName": "c", "capacity": {"requests": {"memory": "4Gi", "cores": "0"}}}
+    asked: Any = {"deviceClassName": "c", "capacity": {"requests": {"memory": "4Gi", "cores": "0"}}}
     claim["spec"]["devices"]["requests"] = [
         {"name": "slice", where: asked if where == "exactly" else [{"name": "x", **asked}]}
     ]
@@ -96,7 +96,7 @@ def part(number: int, memory: int, cores: int = 0, **changes: Any) -> Any:
 def conflict(mine: Any, *others: Any) -> str | None:
     holders = [holder_of(entry(f"other-{n}", one)) for n, one in enumerate(others)]
     found = first_conflict(holder_of(entry("mine", *mine)), holders)
-    return found and found.claim.uid
+    return found.claim.uid if found else None
 
 
 def test_c35_shares_stand_together_while_their_sum_fits() -> None:

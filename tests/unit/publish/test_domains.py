@@ -1,5 +1,7 @@
 """Case C05, and names of NVLink domains that stay."""
 
+from typing import Any
+
 from dragoon.publish import domains
 from tests.unit.publish.nodes import NODE, address, attribute, machine, published
 
@@ -80,7 +82,7 @@ def test_names_are_read_back_from_published_devices() -> None:
 
 def test_nonsense_in_published_devices_is_not_read() -> None:
     where = "resource.kubernetes.io/pciBusID"
-    odd = [
+    odd: list[dict[str, Any]] = [
         {"name": "a"},
         {"name": "b", "attributes": {where: {"string": "?"}, "nvlinkDomain": {"string": "x"}}},
         {"name": "c", "attributes": {where: {"int": 1}, "nvlinkDomain": {"string": "x"}}},
