@@ -21,10 +21,12 @@ type celAnswer struct {
 	Error   string `json:"error,omitempty"`
 	Matches bool   `json:"matches"`
 	Cost    uint64 `json:"cost"`
+	// MaxCost is the estimate by which new objects are refused.
+	MaxCost uint64 `json:"maxCost"`
 }
 
 func evaluate(q celQuestion) celAnswer {
-	compiled := cel.GetCompiler(celFeatures).CompileCELExpression(q.Expression, cel.Options{DisableCostEstimation: true})
+	compiled := cel.GetCompiler(celFeatures).CompileCELExpression(q.Expression, cel.Options{})
 	if compiled.Error != nil {
 		return celAnswer{Compile: compiled.Error.Error()}
 	}
@@ -34,7 +36,7 @@ func evaluate(q celQuestion) celAnswer {
 		Attributes:               q.Device.Attributes,
 		Capacity:                 q.Device.Capacity,
 	})
-	result := celAnswer{Matches: matches}
+	result := celAnswer{Matches: matches, MaxCost: compiled.MaxCost}
 	if details != nil && details.ActualCost() != nil {
 		result.Cost = *details.ActualCost()
 	}

@@ -187,7 +187,7 @@ def _compared(ours: Raw, theirs: Raw) -> str:
     if ours["verdict"] != theirs["verdict"]:
         return f"ours: {_told(ours)}, theirs: {_told(theirs)}"
     if ours["verdict"] == "error":
-        classes = (error_class(ours["why"], ERRORS), error_class(theirs["why"], _THEIR_ERRORS))
+        classes = (error_class(ours["why"], ERRORS), error_class(theirs["why"], THEIR_ERRORS))
         return "" if classes[0] == classes[1] else f"ours: {ours['why']}, theirs: {theirs['why']}"
     if ours.get("allocations") != theirs.get("allocations"):
         return f"ours: {ours['allocations']}, theirs: {theirs['allocations']}"
@@ -206,8 +206,8 @@ def _verified(scene: Scene, theirs: Raw) -> str:
     return f"the verifier refuses what kube-scheduler gives: {problems}" if problems else ""
 
 
-_THEIR_ERRORS = (
-    ("class", "could not retrieve device class"),
+THEIR_ERRORS = (
+    ("class", "could not retrieve device class|missing device class name"),
     ("count", "claim limit|is too large"),
     ("constraint", "claim constraint would not be satisfied"),
     ("all", "asks for all devices"),
