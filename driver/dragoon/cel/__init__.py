@@ -18,10 +18,12 @@ from dragoon.cel.errors import (
     SizeLimitError,
     UnsupportedExpressionError,
 )
+from dragoon.cel.frame import COST_LIMIT
 from dragoon.cel.program import Program, compile_selector
 from dragoon.cel.trace import Finding, Trace
 
 __all__ = [
+    "COST_LIMIT",
     "CompileError",
     "CostLimitError",
     "DeviceView",

@@ -1,7 +1,7 @@
 """A selector ready to be evaluated, and why it was false or failed on a device."""
 
 import contextlib
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any, Final
 
 from dragoon.cel.checked import Checked
@@ -9,6 +9,7 @@ from dragoon.cel.checker import check
 from dragoon.cel.compiler import Compiler
 from dragoon.cel.device import DeviceView
 from dragoon.cel.errors import EvaluationError, ExpressionFailedError, Source
+from dragoon.cel.estimate import estimated_cost
 from dragoon.cel.frame import BUDGET, COST_LIMIT, RECORD, Evaluate, Frame, check_budget
 from dragoon.cel.parser import parse
 from dragoon.cel.trace import Outcome, Record, Trace, findings
@@ -41,6 +42,14 @@ class Program:
         if frame[BUDGET] < 0:
             check_budget(frame)
         return value if value is True or value is False else _as_bool(value)
+
+    @cached_property
+    def estimated_cost(self) -> int:
+        """The most that an evaluation on any device may cost, 2**64 - 1 where there is no limit.
+
+        The API server refuses an expression in a new object where this is over COST_LIMIT.
+        """
+        return estimated_cost(self._checked)
 
     def cost(self, device: DeviceView) -> int:
         """What one evaluation costs, whatever its outcome, in CEL's units as cel-go counts them."""
