@@ -21,9 +21,11 @@ THREE = ask("r", "a", 3)
 PAIR = (ask("r0"), ask("r1"))
 
 
-def valued(*values: object, name: str = "x", **fields: bool) -> Raw:
+def valued(*values: object, name: str = "x", shared: bool = False) -> Raw:
     """A slice of devices d1, d2 and so on, each with a value of one attribute."""
-    return part(*(dev(f"d{n}", has={name: value}, **fields) for n, value in enumerate(values, 1)))
+    return part(
+        *(dev(f"d{n}", has={name: value}, shared=shared) for n, value in enumerate(values, 1))
+    )
 
 
 EVERYTHING = {"s": "a", "b": True, "i": 1, "v": "v1.0.0"}

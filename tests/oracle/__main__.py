@@ -67,8 +67,8 @@ def _run(kinds: list[Comparison], seed: int, seconds: float) -> int:
             if mismatches <= _REPORTED:
                 _report(kind, number, question, said)
     _say(f"by kind: {dict(compared)}")
-    for why, times in skipped.most_common():
-        _say(f"not compared: {times} x {why}")
+    for reason, times in skipped.most_common():
+        _say(f"not compared: {times} x {reason}")
     _say(f"compared {compared.total()}, mismatches {mismatches}")
     return 1 if mismatches else 0
 

@@ -202,7 +202,10 @@ def _verified(scene: Scene, theirs: Raw) -> str:
     """What our verifier finds wrong with what kube-scheduler gives."""
     if theirs["verdict"] != "allocated":
         return ""
-    problems = verify(scene.claims, theirs["allocations"], **scene.arguments())
+    try:
+        problems = verify(scene.claims, theirs["allocations"], **scene.arguments())
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        return f"the verifier breaks: {error!r}"
     return f"the verifier refuses what kube-scheduler gives: {problems}" if problems else ""
 
 
