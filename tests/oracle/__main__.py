@@ -30,7 +30,7 @@ def main() -> int:
         return 3
     oracle, validators = Oracle(build()), Validators(build_validators())
     try:
-        return _run(comparisons(oracle, validators), arguments.seed, arguments.seconds)
+        return run(comparisons(oracle, validators), arguments.seed, arguments.seconds)
     finally:
         oracle.close()
         validators.close()
@@ -45,7 +45,8 @@ def _arguments() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def _run(kinds: list[Comparison], seed: int, seconds: float) -> int:
+def run(kinds: list[Comparison], seed: int, seconds: float) -> int:
+    """Asks random questions for so many seconds and reports; the exit status."""
     _say(f"seed {seed}")
     compared: Counter[str] = Counter()
     skipped: Counter[str] = Counter()
@@ -77,7 +78,7 @@ def _report(kind: Comparison, number: int, question: dict[str, Any], said: str) 
     def shows(smaller: dict[str, Any]) -> bool:
         try:
             return _gist(kind.difference(smaller)) == _gist(said)
-        except (UndecidedError, KeyError, TypeError, AttributeError, RuntimeError):
+        except (UndecidedError, LookupError, TypeError, AttributeError, RuntimeError):
             return False
 
     small = shrunk(question, shows)

@@ -14,8 +14,9 @@ from dragoon.allocator import Allocated, Kind, allocate_on, snapshot, verify
 from dragoon.api.slice_validation import check_slice
 from dragoon.errors import InvalidInputError, UnsupportedError
 from tests.conformance.outcomes import ERRORS, error_class
-from tests.oracle.edges import edgy_scene, random_device, random_selector, random_slice
+from tests.oracle.edges import edgy_scene, random_device, random_selector
 from tests.oracle.go_oracle import Oracle, Validators
+from tests.oracle.slice_edges import random_slice
 from tests.property.allocator_scenes import DRIVER, Dice, Scene, patched
 from tests.unit.cel.test_expressions import outcome
 
@@ -26,6 +27,10 @@ _ATTEMPTS = 50_000
 """Devices tried before a search is given up here: both programs need seconds for many more."""
 _TRIES = 20
 """How often Go is asked again where its answer may depend on the order of maps or caches."""
+
+
+_BREAKS = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError)
+"""What may end our code on objects that no API server stores; on others it is a mismatch."""
 
 
 class UndecidedError(Exception):
@@ -90,7 +95,7 @@ class Allocations:
             ) from error
         except InvalidInputError as error:
             return "" if any(self._refused(scene)) else f"only Dragoon refuses it: {error}"
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
+        except _BREAKS as error:
             if any(self._refused(scene)):
                 raise UndecidedError("objects that no API server stores") from error
             return f"Dragoon breaks: {error!r}"
@@ -204,7 +209,7 @@ def _verified(scene: Scene, theirs: Raw) -> str:
         return ""
     try:
         problems = verify(scene.claims, theirs["allocations"], **scene.arguments())
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
+    except _BREAKS as error:
         return f"the verifier breaks: {error!r}"
     return f"the verifier refuses what kube-scheduler gives: {problems}" if problems else ""
 

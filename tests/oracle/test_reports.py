@@ -1,0 +1,70 @@
+"""What hack/oracle prints, on a comparison that needs no Go."""
+
+import json
+
+import pytest
+
+from tests.oracle.__main__ import run
+from tests.oracle.comparing import Raw, UndecidedError
+from tests.oracle.shrinking import shrunk
+from tests.property.allocator_scenes import Dice
+
+
+class Wrong:
+    """Differs where a list has a 3, and says nothing about lists with a 4."""
+
+    name = "wrong"
+
+    def __init__(self) -> None:
+        self.asked: list[Raw] = []
+
+    def draw(self, dice: Dice) -> Raw:
+        question = {"values": [dice.random.randrange(6) for _ in range(4)], "more": {"x": [1, 2]}}
+        self.asked.append(question)
+        return question
+
+    def difference(self, question: Raw) -> str:
+        if 4 in question["values"]:
+            raise UndecidedError("a question with a 4")
+        return "ours: 3, theirs: 4" if 3 in question["values"] else ""
+
+
+class Right(Wrong):
+    """Never differs."""
+
+    def difference(self, question: Raw) -> str:
+        return ""
+
+
+def test_a_mismatch_is_printed_as_small_as_it_goes(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run([Wrong()], 1, 0.05) == 1
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == "seed 1"
+    first = next(number for number, line in enumerate(lines) if line.startswith("mismatch in"))
+    assert json.loads(lines[first + 1]) == {"kind": "wrong", "question": {"values": [3]}}
+    assert any("a question with a 4" in line for line in lines)
+    assert not lines[-1].endswith("mismatches 0")
+
+
+def test_without_mismatches_the_last_line_says_so(capsys: pytest.CaptureFixture[str]) -> None:
+    right = Right()
+    assert run([right], 1, 0.01) == 0
+    last = capsys.readouterr().out.splitlines()[-1]
+    assert last == f"compared {len(right.asked)}, mismatches 0"
+
+
+def test_a_seed_asks_the_same_questions_again() -> None:
+    one, other = Right(), Right()
+    run([one], 7, 0.01)
+    run([other], 7, 0.01)
+    least = min(len(one.asked), len(other.asked))
+    assert least > 1
+    assert one.asked[:least] == other.asked[:least]
+
+
+def test_what_is_not_needed_is_left_out() -> None:
+    def shows(one: Raw) -> bool:
+        return any(2 in part.get("c", ()) for part in one.get("a", ()))
+
+    question = {"a": [{"b": 1, "c": [1, 2, 3]}, {"d": 4}], "e": {"f": 5}}
+    assert shrunk(question, shows) == {"a": [{"c": [2]}]}
