@@ -52,6 +52,31 @@ PLAIN = {
         *("device.attributes[<domain>].v",) * 3,
     ],
     "list": ["[]", "[1]", "[1, 2, 3]", "[3, 1, 1]", "['a', 'b']", "[1.0, 2.5]"],
+    "address": [
+        *("ip('10.0.0.1')", "ip('::1')", "ip('fe80::1')", "ip('x')", "ip('255.255.255.255')"),
+        *("cidr('10.0.0.0/8').ip()", "ip(<string>)"),
+    ],
+    "network": [
+        *("cidr('10.0.0.0/8')", "cidr('10.0.0.1/32')", "cidr('2001:db8::/33')", "cidr('::/0')"),
+        *("cidr('1.2.3.4')", "cidr(<string>)"),
+    ],
+    "url": [
+        *("url('https://user@a.example:8443/p%2Fq?x=1&x=2#f')", "url('/a')", "url('x')"),
+        *("url('http://[::1]:80/')", "url(<string>)"),
+    ],
+    "format": [
+        *("format.dns1123Label()", "format.qualifiedName()", "format.uri()", "format.date()"),
+        *("format.named('uuid').value()", "format.named(<string>).value()"),
+    ],
+    "duration": [
+        *("duration('90m')", "duration('-1.5s')", "duration('0')", "duration(<string>)"),
+        "duration('9223372036.854775807s')",
+    ],
+    "time": [
+        *("timestamp('2026-02-28T23:59:59.5Z')", "timestamp('0001-01-01T00:00:00+01:00')"),
+        *("timestamp('2024-02-29T12:00:00-02:30')", "timestamp(<int>)", "timestamp(<string>)"),
+    ],
+    "clauses": ["'%s'", "'%s-%s'", "'%d'", "'%.2f|%e'", "'%x%%'", "'%b %o'", "'%X'", "<string>"],
     "map": [
         *(
             "{}",
@@ -77,12 +102,18 @@ PLAIN = {
     "order": ["<", "<=", ">", ">="],
     "equal": ["==", "!="],
     "number": ["<int>", "<uint>", "<double>", "<attribute>"],
-    "any": ["<number>", "<string>", "<list>", "<version>", "<attribute>", "<map>"],
+    "any": [
+        *("<number>", "<string>", "<list>", "<version>", "<attribute>", "<map>", "<address>"),
+        *("<duration>", "<time>", "<url>", "<quantity>"),
+    ],
 }
 """What a part can be without going deeper."""
 
 DEEP = {
     "int": [
+        *("<address>.family()", "<network>.prefixLength()", "int(<time>)", "int(<duration>)"),
+        *("<duration>.getSeconds()", "<duration>.getMilliseconds()", "<time>.getDayOfYear()"),
+        *("<time>.getHours()", "<time>.getFullYear()", "<url>.getQuery().size()"),
         *(
             "(<int> + <int>)",
             "(<int> - <int>)",
@@ -141,6 +172,10 @@ DEEP = {
         *("<string>.replace(<string>, <string>)", "<string>.replace(<string>, <string>, <int>)"),
         *("<string>.split(<string>).join('+')", "<string>.split(<string>, <int>).join()"),
         "<string>.findAll('[a-z]').join(<string>)",
+        *("string(<address>)", "string(<network>)", "string(<duration>)", "string(<time>)"),
+        *("<url>.getHost()", "<url>.getHostname()", "<url>.getPort()", "<url>.getScheme()"),
+        *("<url>.getEscapedPath()", "strings.quote(<string>)", "<clauses>.format([<any>])"),
+        *("<clauses>.format([<int>, <string>])", "<clauses>.format(<list>)", "string(dyn(<any>))"),
     ],
     "quantity": [
         *("<quantity>.add(<quantity>)", "<quantity>.add(<int>)", "<quantity>.sub(<quantity>)"),
@@ -154,6 +189,8 @@ DEEP = {
         ),
         *("<list>.transformList(y, x, <int/x/y>)", "<list>.sort()", "<list>.distinct()"),
         *("<list>.reverse()", "<list>.slice(<int>, <int>)", "[<list>, <list>].flatten()"),
+        *("<list>.sortBy(x, <int/x>)", "<list>.sortBy(x, <any/x>)", "<map>.map(x, x).sortBy(x, x)"),
+        *("<list>.map(x, <time/x>)", "[<duration>, <duration>].sort()", "[<address>, <address>]"),
         *("lists.range(<int>).slice(0, 1)", "<map>.map(x, <any/x>)", "[dyn(<any>), dyn(<any>)]"),
     ],
     "map": [
@@ -172,7 +209,22 @@ DEEP = {
         *("<optional>.optFlatMap(x, <optional/x>)", "<attribute>.?<name>", "<optional>.?<name>"),
         "<optional>[<any>]",
     ],
+    "network": ["<network>.masked()"],
+    "duration": [
+        *("(<duration> + <duration>)", "(<duration> - <duration>)", "(<time> - <time>)"),
+        "[<duration>, <duration>].sum()",
+    ],
+    "time": ["(<time> + <duration>)", "(<time> - <duration>)", "[<time>, <time>].max()"],
     "bool": [
+        *("isIP(<string>)", "isCIDR(<string>)", "isURL(<string>)", "ip.isCanonical(<string>)"),
+        *("<address>.isLoopback()", "<address>.isGlobalUnicast()", "<address> == <address>"),
+        *("<network>.containsIP(<address>)", "<network>.containsIP(<string>)"),
+        *("<network>.containsCIDR(<network>)", "<network> == <network>", "<url> == <url>"),
+        *("<format>.validate(<string>).hasValue()", "<format> == <format>"),
+        *("<duration> <order> <duration>", "<time> <order> <time>", "<time> <equal> <time>"),
+        *("lists.range(100).all(x, lists.range(<int>).all(y, <bool/x/y>))",),
+        "lists.range(99).all(x, lists.range(99).exists(y, x == y))",
+        "lists.range(999970).size() > 0 && <bool>",
         *("(<bool> && <bool>)", "(<bool> || <bool>)", "(<bool> && <bool> && <bool>)", "!<bool>"),
         *("(<bool> ? <bool> : <bool>)", "<number> <order> <number>", "<string> <order> <string>"),
         *("<any> <equal> <any>", "dyn(<any>) <equal> dyn(<any>)", "dyn(<any>) <order> dyn(<any>)"),
