@@ -20,6 +20,7 @@ from dragoon.cel.errors import (
 )
 from dragoon.cel.frame import COST_LIMIT
 from dragoon.cel.program import Program, compile_selector
+from dragoon.cel.reads import Read
 from dragoon.cel.trace import Finding, Trace
 
 __all__ = [
@@ -30,6 +31,7 @@ __all__ = [
     "EvaluationError",
     "Finding",
     "Program",
+    "Read",
     "SizeLimitError",
     "Trace",
     "UnsupportedExpressionError",

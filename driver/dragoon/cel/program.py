@@ -12,6 +12,7 @@ from dragoon.cel.errors import EvaluationError, ExpressionFailedError, Source
 from dragoon.cel.estimate import estimated_cost
 from dragoon.cel.frame import BUDGET, COST_LIMIT, RECORD, Evaluate, Frame, check_budget
 from dragoon.cel.parser import parse
+from dragoon.cel.reads import Read, reads
 from dragoon.cel.trace import Outcome, Record, Trace, findings
 from dragoon.cel.values import type_name
 
@@ -42,6 +43,15 @@ class Program:
         if frame[BUDGET] < 0:
             check_budget(frame)
         return value if value is True or value is False else _as_bool(value)
+
+    @cached_property
+    def reads(self) -> frozenset[Read] | None:
+        """The attributes and capacities that an evaluation may read, None where it may read all.
+
+        For a cache of verdicts (the allocator's): devices of one driver that are equal in these
+        and in allowMultipleAllocations give the same verdict, or fail alike.
+        """
+        return reads(self._checked.tree)
 
     @cached_property
     def estimated_cost(self) -> int:
