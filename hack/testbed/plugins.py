@@ -40,7 +40,9 @@ def install(cluster: Cluster) -> None:
 class Plugin:
     """The plugin process of one node; it can be killed and started again."""
 
-    def __init__(self, cluster: Cluster, node: Node, folder: Path, machine: str) -> None:
+    def __init__(
+        self, cluster: Cluster, node: Node, folder: Path, machine: str, *options: str
+    ) -> None:
         self.node = node
         self.state_folder = Path(node.kubelet_root, "plugins", DRIVER_NAME)
         self.log = folder / f"plugin-{node.name}.log"
@@ -58,6 +60,7 @@ class Plugin:
             *("--simulate", machine),
             *("--simulate-state", str(folder / f"{node.name}.gpus.json")),
             *("--listen", self._endpoint),
+            *options,
         ]
 
     @property

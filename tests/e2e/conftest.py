@@ -43,7 +43,10 @@ def bed(
 ) -> Iterator[Bed]:
     folder = tmp_path_factory.mktemp("plugins")
     install(cluster)
-    plugins = {node.name: Plugin(cluster, node, folder, _MACHINE) for node in cluster.nodes}
+    plugins = {
+        node.name: Plugin(cluster, node, folder, _MACHINE, "--allow-unenforced-shares", "true")
+        for node in cluster.nodes
+    }
     bed = Bed(cluster, plugins)
     request.config.stash[_FIGURES] = bed.figures
     try:

@@ -1,0 +1,162 @@
+"""One GPU of a real cluster is whole, shared and divided by turns, as claims ask for it.
+
+The real kube-scheduler decides by the published counters what the card becomes next.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from testbed.bed import Bed
+from testbed.objects import CLASS, container, pod, template
+from testbed.waiting import until
+
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
+
+_LABEL = "dragoon.dev/forms"
+_SAMPLES = Path(__file__).resolve().parents[2] / "deviceclasses/samples"
+_GPU = 'device.attributes["resource.kubernetes.io"].pciBusID == "{}"'
+_PROFILE = 'device.attributes["gpu.dragoon.dev"].profile == "{}"'
+
+
+@dataclass
+class Card:
+    """The one GPU that all claims of these tests ask for."""
+
+    bed: Bed
+    node: str
+    address: str
+    namespace: str = ""
+
+    def start(self, name: str, device_class: str, *selectors: str, **exactly: Any) -> None:
+        """A pod with one claim of this card."""
+        every = (_GPU.format(self.address), *selectors)
+        wish = {
+            "deviceClassName": device_class,
+            "selectors": [{"cel": {"expression": text}} for text in every],
+            **exactly,
+        }
+        spec = {"devices": {"requests": [{"name": "gpu", "exactly": wish}]}}
+        self.bed.apply(
+            template(name, self.namespace, spec),
+            pod(
+                name,
+                self.namespace,
+                container("main", "gpu"),
+                templates={"gpu": name},
+                nodeSelector={"kubernetes.io/hostname": self.node},
+            ),
+        )
+
+    def whole(self, name: str) -> None:
+        self.start(name, CLASS)
+
+    def share(self, name: str, memory: str) -> None:
+        self.start(name, "sim-shared.dragoon.dev", capacity={"requests": {"memory": memory}})
+
+    def part(self, name: str, profile: str) -> None:
+        self.start(name, "sim-mig.dragoon.dev", _PROFILE.format(profile))
+
+    def devices(self, *names: str) -> list[str]:
+        """What the containers of these pods see, once they all run."""
+        found = []
+        for name in names:
+            self.bed.running(name, self.namespace, within=90)
+            marked, named = self.bed.devices_seen(name, self.namespace, "main")
+            assert marked == named
+            (device,) = marked
+            found.append(device)
+        return found
+
+    def uuid(self, name: str) -> str:
+        """The UUID that the container of a pod is given."""
+        env = self.bed.run_in(name, self.namespace, "main", "env")
+        (line,) = [line for line in env.splitlines() if line.startswith("DRAGOON_GPU_")]
+        return line.partition("=")[2]
+
+    def waits(self, *names: str) -> None:
+        """These pods find no place: kube-scheduler says so."""
+
+        def unschedulable(name: str) -> bool:
+            found = self.bed.get("pod", name, self.namespace)
+            conditions = found["status"].get("conditions") or [] if found else []
+            return any(one.get("reason") == "Unschedulable" for one in conditions)
+
+        for name in names:
+            until(f"pod {name} has no place", partial(unschedulable, name))
+
+    def end(self, *names: str) -> None:
+        self.bed.kubectl("delete", "pod", "-n", self.namespace, *names, "--wait=false")
+        for name in names:
+            self.bed.gone("pod", name, self.namespace)
+
+
+@pytest.fixture(scope="module")
+def published(bed: Bed) -> Iterator[Card]:
+    """One node publishes all forms, for as long as these tests run.
+
+    Afterwards the other forms stay, tainted, until nobody can be choosing them any more.
+    """
+    for sample in ("sim-mig.yaml", "sim-shared.yaml"):
+        bed.kubectl("apply", "-f", str(_SAMPLES / sample))
+    node = min(bed.plugins)
+
+    def devices(form: str) -> list[dict[str, Any]]:
+        return [
+            device
+            for piece in bed.slices(node)
+            for device in piece["spec"].get("devices") or ()
+            if device["attributes"]["type"]["string"] == form
+        ]
+
+    bed.kubectl("label", "node", node, f"{_LABEL}=whole_shared_mig")
+    until("MIG devices are published", lambda: devices("mig"), within=120)
+    until("shares are published", lambda: devices("shared"), within=120)
+    first = min(device["name"] for device in devices("gpu"))
+    (whole,) = [device for device in devices("gpu") if device["name"] == first]
+    yield Card(bed, node, whole["attributes"]["resource.kubernetes.io/pciBusID"]["string"])
+    bed.kubectl("label", "node", node, f"{_LABEL}-")
+
+
+@pytest.fixture
+def card(published: Card, namespace: str) -> Card:
+    published.namespace = namespace
+    return published
+
+
+def test_shares_then_instances_then_smaller_ones_then_the_whole_gpu(card: Card) -> None:
+    name = f"gpu-{card.address.replace(':', '-').replace('.', '-')}"
+    card.share("one", "32Gi")
+    card.share("two", "32Gi")
+    assert card.devices("one", "two") == [f"{name}-shared"] * 2
+    card.share("three", "32Gi")
+    card.whole("all")
+    card.part("part", "1g.10gb")
+    card.waits("three", "all", "part")
+    card.end("three", "all", "part", "one", "two")
+
+    card.part("big", "4g.40gb")
+    card.part("small", "3g.40gb")
+    assert card.devices("big", "small") == [f"{name}-mig-4g40gb-0", f"{name}-mig-3g40gb-4"]
+    uuids = {card.uuid("big"), card.uuid("small")}
+    assert len(uuids) == 2
+    assert all(uuid.startswith("MIG-") for uuid in uuids)
+    card.whole("all")
+    card.waits("all")
+    card.end("all", "big", "small")
+
+    sevenths = [f"p{number}" for number in range(7)]
+    for seventh in sevenths:
+        card.part(seventh, "1g.10gb")
+    assert set(card.devices(*sevenths)) == {f"{name}-mig-1g10gb-{n}" for n in range(7)}
+    card.part("eighth", "1g.10gb")
+    card.waits("eighth")
+    card.end("eighth", *sevenths)
+
+    card.whole("all")
+    assert card.devices("all") == [name]
+    assert card.uuid("all").startswith("GPU-")
