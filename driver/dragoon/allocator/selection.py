@@ -8,8 +8,7 @@ from functools import lru_cache
 from typing import Any, Final
 
 from dragoon.allocator.model import Facts
-from dragoon.allocator.reading import Read, reads
-from dragoon.cel import DeviceView, EvaluationError, compile_selector, device_view
+from dragoon.cel import DeviceView, EvaluationError, Read, compile_selector, device_view
 from dragoon.cel.program import Program
 from dragoon.errors import DragoonError
 
@@ -37,7 +36,7 @@ class Selector:
         self.text = text
         self.program: Program = compile_selector(text)
         self.evaluations = 0
-        self._reads = reads(text)
+        self._reads = self.program.reads
         self._names: dict[str, _Names] = {}
         self._verdicts: dict[Any, bool] = {}
 

@@ -1,4 +1,4 @@
-"""What a selector reads, and that equal devices are evaluated once for it."""
+"""Devices that are equal in what a selector reads are evaluated once for it."""
 
 from typing import Any
 
@@ -6,39 +6,11 @@ import pytest
 
 from dragoon.allocator.amounts import Capacity, nanos
 from dragoon.allocator.model import Attribute, Facts
-from dragoon.allocator.reading import Read, reads
 from dragoon.allocator.selection import Selector
 from dragoon.cel import EvaluationError
 from dragoon.quantity import parse
 
 A = "device.attributes['d.x']"
-
-
-@pytest.mark.parametrize(
-    ("text", "found"),
-    [
-        ("true", set()),
-        ("device.driver == 'd.x' && device.allowMultipleAllocations", set()),
-        (f"{A}.model == 'x'", {"model"}),
-        (f"{A}['model'] == 'x' || {A}.?other.orValue(1) == 2", {"model", "other"}),
-        (f"has({A}.model)", {"model"}),
-        (f"'model' in {A}", {"model"}),
-        ("device.attributes[?'d.x'].?model.orValue('') == 'x'", {"model"}),
-        (f"[1, 2].exists(i, {A}.n == i)", {"n"}),
-        (f"cel.bind(a, {A}, a.model == 'x')", None),
-        ("'d.x' in device.attributes", None),
-        (f"{A}.size() > 1", None),
-        ("device.attributes[device.driver].model == 'x'", None),
-        (f"{A}[device.driver] == 'x'", None),
-        (f"{A}.all(k, k != '')", None),
-        ("cel.bind(x, device, x.driver == 'd')", None),
-    ],
-)
-def test_what_is_read_is_told_from_the_text_or_all_counts(
-    text: str, found: set[str] | None
-) -> None:
-    expected = None if found is None else {Read("attributes", "d.x", name) for name in found}
-    assert reads(text) == expected
 
 
 def facts(driver: str = "d.x", /, unreadable: str = "", **attributes: Any) -> Facts:
