@@ -165,13 +165,13 @@ class _Search:
         return wish
 
     def _look_at_everything(self, wish: _Wish) -> None:
-        for pool in self._problem.pools:
+        for at, pool in enumerate(self._problem.pools):
             if pool.problem:
                 raise AllDevicesError(
                     f"claim {self._problem.claims[wish.claim]}, request {wish.request.name}: asks "
                     f"for all devices, but pool {pool.id} is not complete: {pool.problem}"
                 )
-        for at in range(len(self._trials)):
+            # No pool so far has a problem, so the trials are those of the same pools.
             for candidate in self._candidates(wish, at):
                 self._raise_failure(wish, candidate)
                 wish.members.append((at, candidate))
