@@ -59,9 +59,10 @@ def call(callee: Callee, args: tuple[Evaluate, ...]) -> Evaluate:
 def evaluates_both(callee: Callee) -> bool:
     """Whether cel-go evaluates the second argument also where the first failed.
 
-    It does for operators, and for functions of which only one signature fits.
+    It does for operators, and for functions but `format` of which only one signature fits.
     """
-    return len(callee.overloads) == 1 or callee.name in _OPERATORS
+    one = len(callee.overloads) == 1 and callee.name != "format"
+    return one or callee.name in _OPERATORS
 
 
 def _unary(dispatch: Dispatch, arg: Evaluate, cost: Cost) -> Evaluate:

@@ -84,6 +84,11 @@ class Timestamp:
         return f"{local.isoformat(timespec='seconds')}{fraction}{zone}"
 
 
+def is_zero(value: Duration | Timestamp) -> bool:
+    """Whether this is Go's zero value: no time at all, or the first instant of the year 1."""
+    return value.nanoseconds == (0 if isinstance(value, Duration) else _FIRST)
+
+
 def checked_duration(nanoseconds: int) -> Duration:
     """A computed duration. Raises InvalidInputError beyond 64 bits."""
     if not -_LONGEST <= nanoseconds < _LONGEST:

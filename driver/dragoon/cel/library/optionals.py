@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from dragoon.cel.errors import ExpressionFailedError
 from dragoon.cel.functions import Library, function, method
+from dragoon.cel.times import Duration, Timestamp, is_zero
 from dragoon.cel.types import BOOL, list_of, optional_of, parameter
 from dragoon.cel.values import ABSENT, DomainMap, OptionalValue
 
@@ -25,6 +26,8 @@ def _of_non_zero(value: Any) -> OptionalValue:
         and not value
         and type(value) is not DomainMap
     )
+    if isinstance(value, Duration | Timestamp):
+        empty = is_zero(value)
     return ABSENT if empty else _of(value)
 
 

@@ -90,6 +90,14 @@ def _join(parts: tuple[Any, ...], separator: str = "") -> str:
     return separator.join(parts)
 
 
+def _lower(text: str) -> str:
+    return text.lower() if text.isascii() else text.translate(_LOWER)
+
+
+def _upper(text: str) -> str:
+    return text.upper() if text.isascii() else text.translate(_UPPER)
+
+
 def _text_method(run: Callable[..., str], *params: Type) -> Overload:
     return method(run, STRING, *params, result=STRING)
 
@@ -104,8 +112,8 @@ FUNCTIONS: Final[Library] = {
         method(_last_index_of, STRING, STRING, result=INT),
         method(_last_index_of, STRING, STRING, INT, result=INT),
     ),
-    "lowerAscii": (_text_method(lambda text: text.translate(_LOWER)),),
-    "upperAscii": (_text_method(lambda text: text.translate(_UPPER)),),
+    "lowerAscii": (_text_method(_lower),),
+    "upperAscii": (_text_method(_upper),),
     "replace": (
         _text_method(_replace, STRING, STRING),
         _text_method(_replace, STRING, STRING, INT),
