@@ -120,14 +120,17 @@ class Allocations:
         return False
 
     def _their_answer(self, scene: Scene) -> Raw:
-        answer = self._oracle.ask(
-            "allocate",
-            claims=scene.claims,
-            classes=scene.classes,
-            slices=patched(scene),
-            allocated=scene.held,
-            node=scene.node,
-        )
+        try:
+            answer = self._oracle.ask(
+                "allocate",
+                claims=scene.claims,
+                classes=scene.classes,
+                slices=patched(scene),
+                allocated=scene.held,
+                node=scene.node,
+            )
+        except RuntimeError as error:
+            return {"verdict": "unreadable", "why": str(error)}
         if "panic" in answer or answer.get("stopped"):
             raise UndecidedError("a search in which kube-scheduler panics or gives up")
         if "error" in answer:

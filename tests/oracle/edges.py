@@ -42,6 +42,8 @@ _VALUES: dict[str, tuple[Raw, ...]] = {
 def edgy_scene(dice: Dice) -> Scene:
     """A cluster and a pod, with random selectors and up to four leaves changed to edges."""
     scene: Scene = deepcopy(random_scene(dice.random))
+    if not dice.rare(3):
+        _ease(dice, scene)
     if dice.rare(3):
         _with_expressions(dice, scene)
     if dice.rare(5):
@@ -53,7 +55,7 @@ def edgy_scene(dice: Dice) -> Scene:
             {**one, "metadata": {**one["metadata"], "name": f"also-{number}"}}
             for number, one in enumerate(holders(dice, scene.slices))
         ]
-    if dice.rare(12):
+    if dice.rare(40):
         scene.classes = [one for one in scene.classes if dice.rare(2)]
     trees = (
         *([one["spec"] for one in scene.claims],) * 2,
@@ -85,6 +87,20 @@ def random_device(dice: Dice) -> Raw:
     return raw
 
 
+def _ease(dice: Dice, scene: Scene) -> None:
+    """Asks for less and holds less, so that what is given can be compared, not only what is not."""
+    scene.held = [one for one in scene.held if dice.rare(3)]
+    for claim in scene.claims:
+        wanted = claim["spec"]["devices"]
+        wanted["constraints"] = [one for one in wanted["constraints"] if dice.rare(3)]
+    for wish in _wishes(scene):
+        for field in ("selectors", "capacity"):
+            if not dice.rare(3):
+                wish.pop(field, None)
+        if "count" in wish and not dice.rare(4):
+            wish["count"] = 1
+
+
 def _with_expressions(dice: Dice, scene: Scene) -> None:
     for one in scene.slices:
         for raw in one["spec"].get("devices", []):
@@ -114,7 +130,8 @@ def _with_another_generation(dice: Dice, scene: Scene) -> None:
 
 def _with_a_big_pool(dice: Dice, scene: Scene) -> None:
     """As many devices as a claim can have, one less or one more."""
-    devices = [device(dice, f"big-{number}") for number in range(dice.one((31, 32, 33, 40)))]
+    count = dice.one((31, 32, 33, 40))
+    devices = [deepcopy(device(dice, f"big-{number}")) for number in range(count)]
     spec = {
         "driver": DRIVER,
         "pool": {"name": "big", "generation": 1, "resourceSliceCount": 1},

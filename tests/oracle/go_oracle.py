@@ -31,14 +31,14 @@ class GoProgram:
         )
 
     def answer(self, question: dict[str, Any]) -> dict[str, Any]:
-        """What the program says. Raises RuntimeError where it ended instead."""
+        """What the program says. Raises EOFError where it ended instead."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._process.stdin.write(json.dumps(question) + "\n")
         self._process.stdin.flush()
         line = self._process.stdout.readline()
         if not line:
-            raise RuntimeError(f"the Go program ended with {self._process.wait()}")
+            raise EOFError(f"the Go program ended with {self._process.wait()}")
         answer: dict[str, Any] = json.loads(line)
         return answer
 

@@ -1,12 +1,15 @@
 """What hack/oracle prints, on a comparison that needs no Go."""
 
 import json
+from random import Random
 
 import pytest
 
 from tests.oracle.__main__ import run
 from tests.oracle.comparing import Raw, UndecidedError
+from tests.oracle.edges import edgy_scene, random_device
 from tests.oracle.shrinking import shrunk
+from tests.oracle.slice_edges import random_slice
 from tests.property.allocator_scenes import Dice
 
 
@@ -60,6 +63,15 @@ def test_a_seed_asks_the_same_questions_again() -> None:
     least = min(len(one.asked), len(other.asked))
     assert least > 1
     assert one.asked[:least] == other.asked[:least]
+
+
+def test_drawing_changes_nothing_for_later_questions() -> None:
+    def drawn(number: int) -> str:
+        dice = Dice(Random(number))  # noqa: S311 - reproducible, nothing secret
+        return json.dumps([vars(edgy_scene(dice)), random_slice(dice), random_device(dice)])
+
+    before = [drawn(number) for number in range(300)]
+    assert [drawn(number) for number in range(300)] == before
 
 
 def test_what_is_not_needed_is_left_out() -> None:
