@@ -29,7 +29,7 @@ _AMOUNT_KEYS = frozenset(
 _NEEDED = frozenset(("name", "request", "driver", "pool", "device", "value"))
 """What every object that comes from an API server has; it is changed, but not left out."""
 _COUNTS = (0, 1, 2, 31, 32, 33, -1)
-_VALUES: dict[str, tuple[Raw, ...]] = {
+VALUES: dict[str, tuple[Raw, ...]] = {
     "i": ({"int": 0}, {"int": 3}, {"int": -1}, {"int": 2**63 - 1}),
     "s": ({"string": ""}, {"string": "a"}, {"string": "L4"}, {"string": "\u00e4x"}),
     "b": ({"bool": True}, {"bool": False}),
@@ -77,9 +77,9 @@ def random_selector(dice: Dice) -> str:
 def random_device(dice: Dice) -> Raw:
     """A device with some of the attributes that expressions read, for CEL alone."""
     raw: Raw = {"name": "x", "attributes": {}, "capacity": {}}
-    for name in dice.some(_VALUES, len(_VALUES)):
+    for name in dice.some(VALUES, len(VALUES)):
         prefix = "other.example/" if dice.rare(5) else ""
-        raw["attributes"][prefix + name] = dict(dice.one(_VALUES[name]))
+        raw["attributes"][prefix + name] = dict(dice.one(VALUES[name]))
     if dice.rare(2):
         raw["capacity"]["memory"] = {"value": dice.one(_AMOUNTS)}
     if dice.rare(2):
@@ -104,8 +104,8 @@ def _ease(dice: Dice, scene: Scene) -> None:
 def _with_expressions(dice: Dice, scene: Scene) -> None:
     for one in scene.slices:
         for raw in one["spec"].get("devices", []):
-            for name in dice.some(_VALUES, 4):
-                raw.setdefault("attributes", {})[name] = dict(dice.one(_VALUES[name]))
+            for name in dice.some(VALUES, 4):
+                raw.setdefault("attributes", {})[name] = dict(dice.one(VALUES[name]))
     for wish in _wishes(scene):
         if dice.rare(2):
             wish["selectors"] = [{"cel": {"expression": random_selector(dice)}}]

@@ -1,15 +1,18 @@
 """What hack/oracle prints, on a comparison that needs no Go."""
 
 import json
+from collections.abc import Iterator
 from random import Random
+from typing import Any
 
 import pytest
 
+from tests.oracle import edges
 from tests.oracle.__main__ import run
 from tests.oracle.comparing import Raw, UndecidedError
-from tests.oracle.edges import edgy_scene, random_device
 from tests.oracle.shrinking import shrunk
 from tests.oracle.slice_edges import random_slice
+from tests.property import allocator_scenes
 from tests.property.allocator_scenes import Dice
 
 
@@ -65,13 +68,22 @@ def test_a_seed_asks_the_same_questions_again() -> None:
     assert one.asked[:least] == other.asked[:least]
 
 
-def test_drawing_changes_nothing_for_later_questions() -> None:
-    def drawn(number: int) -> str:
-        dice = Dice(Random(number))  # noqa: S311 - reproducible, nothing secret
-        return json.dumps([vars(edgy_scene(dice)), random_slice(dice), random_device(dice)])
+def parts(value: Any) -> Iterator[int]:
+    """The identities of all containers in a value."""
+    if isinstance(value, dict | list | tuple):
+        yield id(value)
+        for part in value.values() if isinstance(value, dict) else value:
+            yield from parts(part)
 
-    before = [drawn(number) for number in range(300)]
-    assert [drawn(number) for number in range(300)] == before
+
+def test_what_is_drawn_shares_nothing_with_what_is_drawn_from() -> None:
+    source = {name: value for name, value in vars(allocator_scenes).items() if name.isupper()}
+    kept = set(parts(source)) | set(parts(edges.VALUES))
+    for number in range(100):
+        dice = Dice(Random(number))  # noqa: S311 - reproducible, nothing secret
+        scene = edges.edgy_scene(dice)
+        changeable = [scene.claims, scene.slices, scene.held, random_slice(dice)]
+        assert not kept & set(parts(changeable)), number
 
 
 def test_what_is_not_needed_is_left_out() -> None:
