@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from dragoon.cel.checked import DEVICE_NAME, Callee, Checked, dotted
 from dragoon.cel.errors import Source
-from dragoon.cel.formatted import check_format
+from dragoon.cel.format_calls import check_format
 from dragoon.cel.functions import Overload
 from dragoon.cel.library import FUNCTIONS, UNSUPPORTED, UNSUPPORTED_WITH
 from dragoon.cel.library.lists import COMPARABLE

@@ -8,7 +8,7 @@ fused, so that a trace shows each part.
 from collections.abc import Callable
 from typing import Any, Final
 
-from dragoon.cel import calls, costs, loops, paths
+from dragoon.cel import calls, comparisons, costs, loops, paths
 from dragoon.cel.checked import DEVICE_NAME, Callee, Checked
 from dragoon.cel.errors import EvaluationError, ExpressionFailedError
 from dragoon.cel.frame import BUDGET, DEVICE, FIRST_SLOT, PENDING, Evaluate, Frame
@@ -324,15 +324,15 @@ class Compiler:
         left, right = map(self.build, node.args)
         if node.function == "in":
             if isinstance(node.args[1], ListOf) and node.args[1] in self._constants:
-                return calls.membership_in(left, calls.constant(right))
+                return comparisons.membership_in(left, calls.constant(right))
             in_list = self._types[node.args[1]].kind == "list"
-            return calls.membership(left, right, in_list=in_list)
+            return comparisons.membership(left, right, in_list=in_list)
         wanted, other = node.function == "==", node.args[1]
         if isinstance(other, Literal):
-            fast = calls.equality_with(left, other.value, wanted=wanted)
+            fast = comparisons.equality_with(left, other.value, wanted=wanted)
             if fast is not None:
                 return fast
-        return calls.equality(left, right, wanted=wanted)
+        return comparisons.equality(left, right, wanted=wanted)
 
     def _folded(self, node: Call, callee: Callee, run: Evaluate) -> Evaluate:
         """A call on constants, computed once. cel-go charges for it each time, unless it converts."""
