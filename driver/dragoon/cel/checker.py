@@ -330,14 +330,15 @@ class _Checker:
         items = self.resolved(self.check(node.range))
         types = self._iteration(node.range, 1, items)
         key = self._scoped((node.name,), types, node.key)
-        element = self._types.fresh()
-        fits = False
+        found: Type | None = None
         for type_ in COMPARABLE:
-            wanted = (list_of(element), list_of(type_))
-            fits |= self._types.assignable((items, list_of(key)), wanted)
-        if not fits:
+            whole = list_of(self._types.fresh())
+            if self._types.assignable((items, list_of(key)), (whole, list_of(type_))):
+                result = self.resolved(whole)
+                found = result if found in {None, result} else DYN
+        if found is None:
             raise self._no_overload(node, "sortBy", (items, list_of(key)))
-        return self.resolved(list_of(element))
+        return found
 
     def optional_map(self, node: OptionalMap) -> Type:
         inner = self._types.fresh()

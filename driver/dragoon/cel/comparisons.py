@@ -73,11 +73,9 @@ def membership(value: Evaluate, container: Evaluate, *, in_list: bool) -> Evalua
 def membership_in(value: Evaluate, members: tuple[Any, ...]) -> Evaluate:
     """`in` a constant list.
 
-    cel-go makes a Go map of it. So an empty one is false without a look at the left side, and a
-    left side that Go cannot hash ends the whole evaluation; nothing absorbs that.
+    cel-go makes a Go map of it. So a left side that Go cannot hash ends the whole evaluation;
+    nothing absorbs that.
     """
-    if not members:
-        return lambda _: False
     is_map = all(type(member) in _HASHED for member in members)
     cost = 0 if is_map else len(members)
 

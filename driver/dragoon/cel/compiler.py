@@ -324,7 +324,12 @@ class Compiler:
         left, right = map(self.build, node.args)
         if node.function == "in":
             if isinstance(node.args[1], ListOf) and node.args[1] in self._constants:
-                return comparisons.membership_in(left, calls.constant(right))
+                members = calls.constant(right)
+                if not members:
+                    # To cel-go that is a constant, whatever is looked for.
+                    self._constants.add(node)
+                    return self._known(node, calls.Constant(value=False))
+                return comparisons.membership_in(left, members)
             in_list = self._types[node.args[1]].kind == "list"
             return comparisons.membership(left, right, in_list=in_list)
         wanted, other = node.function == "==", node.args[1]
