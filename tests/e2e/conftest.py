@@ -4,11 +4,13 @@ import os
 import subprocess
 import uuid
 from collections.abc import Generator, Iterator
+from contextlib import suppress
 
 import pytest
 
 from realcluster import bringup, teardown, versions
 from realcluster.cluster import Cluster
+from realcluster.failure import ClusterError
 from realcluster.layout import default_name
 from realcluster.state import Settings
 from testbed.bed import Bed
@@ -83,8 +85,9 @@ def pytest_runtest_makereport(
                 ["tail", "-n", "40", plugin.log], capture_output=True, check=False
             )
             report.sections.append((f"log of {plugin.node.name}", tail.stdout.decode()))
-        events = bed.kubectl("get", "events", "-A", "--sort-by=.lastTimestamp")
-        report.sections.append(("events", "\n".join(events.splitlines()[-25:])))
+        with suppress(ClusterError):  # a teardown may fail after the cluster is gone
+            events = bed.kubectl("get", "events", "-A", "--sort-by=.lastTimestamp")
+            report.sections.append(("events", "\n".join(events.splitlines()[-25:])))
     return report
 
 
