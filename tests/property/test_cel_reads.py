@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from hypothesis import assume, given
+from hypothesis import assume, given, settings
 
 from dragoon.cel import compile_selector
 from dragoon.cel.device import split_name
@@ -32,6 +32,7 @@ def _only(device: dict[str, Any], part: str, program: Program, *, named: bool) -
     }
 
 
+@settings(deadline=None)
 @given(expression=expressions(), device=devices(), other=devices())
 def test_devices_that_are_equal_in_what_is_read_get_the_same_verdict(
     expression: str, device: dict[str, Any], other: dict[str, Any]

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from dragoon.cel.errors import ExpressionFailedError, SizeLimitError
 from dragoon.cel.functions import Library, Overload, function, translated
-from dragoon.cel.times import Duration, Timestamp, checked_duration, checked_timestamp
+from dragoon.cel.times import SECOND, Duration, Timestamp, checked_duration, checked_timestamp
 from dragoon.cel.types import (
     BOOL,
     BYTES,
@@ -125,6 +125,8 @@ def _earlier(time: Timestamp, by: Duration) -> Timestamp:
 
 
 def _between(left: Timestamp, right: Timestamp) -> Duration:
+    # The whole seconds have to fit by themselves too, as in cel-go.
+    checked_duration((left.nanoseconds // SECOND - right.nanoseconds // SECOND) * SECOND)
     return checked_duration(left.nanoseconds - right.nanoseconds)
 
 
