@@ -7,20 +7,19 @@ import argparse
 import asyncio
 import statistics
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import yaml
 
 from benchmarks.fleet import Fleet, control_plane
 from dragoon.api.names import CLASS_SIMULATED, DRIVER_NAME
-from dragoon.gpu.opening import open_gpus
-from dragoon.gpu.pci import Roots
+from dragoon.app import config, publishing
 from dragoon.kube.port import Object
 from dragoon.publish import slices
 
 _CLASS_FILE = Path(__file__).resolve().parents[2] / "deviceclasses" / f"{CLASS_SIMULATED}.yaml"
 _PER_POD = 8
+_MORE_FORMS = ("whole,shared", "whole,shared,mig")
 
 
 def options(parser: argparse.ArgumentParser) -> None:
@@ -28,21 +27,21 @@ def options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--nodes", type=int, default=300)
     parser.add_argument("--pods", type=int, default=200)
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--all-forms", action="store_true", help="rows for shares and MIG too")
     parser.add_argument("--machine", default="dgx-h100", help="what each node simulates")
     parser.add_argument("--name", default="bench", help="name of the cluster")
 
 
 def run(chosen: argparse.Namespace) -> None:
     """Times every row, prints one line a row and the ratio to the first."""
-    rows: dict[str, Callable[[list[Object]], list[Object]]] = {
-        "whole, name and type only": _bare,
-        "whole, as published by default": lambda published: published,
-    }
-    published = _published(chosen.machine, chosen.nodes)
+    whole = _published(chosen, "whole")
+    rows = {"whole, name and type only": _bare(whole), "whole, the default": whole}
+    if chosen.all_forms:
+        rows |= {forms: _published(chosen, forms) for forms in _MORE_FORMS}
     took: dict[str, list[float]] = {name: [] for name in rows}
     for round_ in range(chosen.rounds):
-        for name, change in rows.items():
-            seconds = asyncio.run(_time(chosen, change(published)))
+        for name, published in rows.items():
+            seconds = asyncio.run(_time(chosen, published))
             took[name].append(seconds)
             print(f"round {round_ + 1}: {name}: {seconds:.2f} s", file=sys.stderr)
     base = statistics.median(next(iter(took.values())))
@@ -71,17 +70,20 @@ def _node_name(index: int) -> str:
     return f"node-{index:05d}"
 
 
-def _published(machine: str, nodes: int) -> list[Object]:
-    """The slices that each node of this machine would publish."""
-    gpus = open_gpus(machine, None, Roots(Path("/sys"), Path("/proc"), Path("/dev")), node="bench")
-    try:
-        inventory = gpus.inventory()
-    finally:
-        gpus.close()
+def _published(chosen: argparse.Namespace, forms: str) -> list[Object]:
+    """The slices that each node of this machine would publish in these forms."""
+    given = {"simulate": chosen.machine, "forms": forms, "allow_unenforced_shares": "true"}
+    seen = publishing.look_at_forms(config.load(given, {}))
     return [
         piece
-        for i in range(nodes)
-        for piece in slices.render(inventory, node=_node_name(i), driver=DRIVER_NAME)
+        for i in range(chosen.nodes)
+        for piece in slices.render(
+            seen.inventory,
+            node=_node_name(i),
+            driver=DRIVER_NAME,
+            wishes=seen.wishes,
+            divisions=seen.divisions,
+        )
     ]
 
 
