@@ -1,84 +1,20 @@
 """Random misfits: every change that is offered makes the claims fit.
 
-The change is made again here, from what is told of it, and asked of the allocator and of the
-verifier with raw objects: nothing of the trial that came before is used.
+The change is made again, from what is told of it, and asked of the allocator and of the verifier
+with raw objects.
 """
 
 import copy
-import re
 from random import Random
-from typing import Any
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dragoon.allocator import Allocated, allocate, verify
-from dragoon.diagnose.cluster import Cluster
 from dragoon.diagnose.placing import Verdict, place
-from dragoon.diagnose.pods import PodClaims
-from dragoon.diagnose.remedies import Remedies, Remedy, remedies
-from dragoon.diagnose.snapshot import ClusterSnapshot
-from dragoon.errors import DragoonError
+from dragoon.diagnose.remedies import Remedies, remedies
 from tests.property.allocator_scenes import Scene, random_scene
-
-Raw = dict[str, Any]
-_STEP = re.compile(r"\[(\d+)\]|([^.\[\]]+)")
-_CEL = ".cel.expression"
-
-
-def snapshot(scene: Scene) -> ClusterSnapshot:
-    return ClusterSnapshot(
-        classes=tuple(scene.classes),
-        slices=tuple(scene.slices),
-        claims=(*scene.held, *scene.claims),
-        nodes=(scene.node,),
-        taint_rules=tuple(scene.rules),
-    )
-
-
-def asked(scene: Scene) -> tuple[Cluster, PodClaims]:
-    return Cluster(snapshot(scene)), PodClaims(pending=tuple(scene.claims))
-
-
-def changed(scene: Scene, remedy: Remedy) -> Scene:
-    """The scene after somebody did what the remedy says."""
-    after = copy.deepcopy(scene)
-    if remedy.kind == "holder":
-        gone = set(remedy.claim.split(", "))
-        after.held = [one for one in after.held if name(one) not in gone]
-        return after
-    (claim,) = [one for one in after.claims if name(one) == remedy.claim]
-    steps = [int(index) if index else key for index, key in _STEP.findall(remedy.path)]
-    if remedy.path.endswith(_CEL) and not remedy.after:
-        steps = steps[:-2]
-    holder: Any = claim
-    for step in steps[:-1]:
-        holder = holder.setdefault(step, {}) if isinstance(step, str) else holder[step]
-    last: Any = steps[-1]
-    if remedy.kind == "toleration":
-        holder.setdefault(last, []).append(toleration(remedy.after))
-    elif remedy.kind == "count" and remedy.after.startswith("count: "):
-        holder["allocationMode"] = "ExactCount"
-        holder["count"] = int(remedy.after.removeprefix("count: "))
-    elif remedy.kind == "count":
-        holder[last] = int(remedy.after)
-    elif remedy.after:
-        holder[last] = remedy.after
-    else:
-        del holder[last]
-    return after
-
-
-def toleration(text: str) -> Raw:
-    taint, _, effect = text.rpartition(":")
-    key, equals, value = taint.partition("=")
-    if equals:
-        return {"key": key, "operator": "Equal", "value": value, "effect": effect}
-    return {"key": key, "operator": "Exists", "effect": effect}
-
-
-def name(claim: Raw) -> str:
-    return f"{claim['metadata']['namespace']}/{claim['metadata']['name']}"
+from tests.property.misfits import asked, changed, fits
 
 
 def check(scene: Scene, found: Remedies) -> None:
@@ -88,14 +24,6 @@ def check(scene: Scene, found: Remedies) -> None:
         answer = allocate(after.claims, **after.arguments())
         assert isinstance(answer, Allocated), (remedy, answer.message)
         assert not verify(after.claims, answer.allocations, **after.arguments()), remedy
-
-
-def fits(scene: Scene) -> bool | None:
-    """Whether the claims fit as they are, None where Dragoon does not say."""
-    try:
-        return isinstance(allocate(scene.claims, **scene.arguments()), Allocated)
-    except DragoonError:
-        return None
 
 
 @settings(max_examples=150, deadline=None)
