@@ -172,6 +172,8 @@ def test_an_interrupt_in_the_middle_leaves_nothing_and_ends_with_130(
         stderr=subprocess.PIPE,
         text=True,
         env=environment(short_folder) | {"PYTHONUNBUFFERED": "1"},
+        # A shell starts what it puts in the background, such as these tests, deaf to Ctrl-C.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # noqa: PLW1509
     ) as process:
         assert process.stdout is not None
         while not process.stdout.readline().startswith("== The node"):

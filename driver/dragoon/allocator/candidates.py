@@ -7,7 +7,7 @@ when nobody else has a part of it. That is kube-scheduler's order (dra-api.md C.
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, Literal, NamedTuple
+from typing import Final, NamedTuple
 
 from dragoon.allocator.amounts import CapacityError, Use, consumption, parsed
 from dragoon.allocator.model import Device, DeviceId, Facts, Node, PoolId, Request, Slice
@@ -58,8 +58,11 @@ class Failure:
         return kind(f"{place}: {self.message}", hint=self.hint)
 
 
-_Outcome = tuple[Use, ...] | Failure | None
-"""What a device would give, or why that is not known; None if it is not wanted."""
+_Verdict = Failure | bool
+"""Whether a device is wanted, or why that is not known."""
+
+_Given = tuple[Use, ...] | Failure | None
+"""What a device would give, or why that is not known; None if it has too little."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -97,46 +100,56 @@ def candidates(pool: Pool, query: Query) -> Sequence[Candidate]:
 
 
 def _found(pool: Pool, query: Query) -> Iterator[Candidate]:
+    """Selectors first, then the device's own nodes, then capacity: each may end the attempt."""
     wanted = parsed(query.capacity)
-    known: dict[Facts, _Outcome] = {}
+    verdicts: dict[Facts, _Verdict] = {}
+    given: dict[Facts, _Given] = {}
     for slice_, device in pool.devices():
         facts = device.facts
-        if facts not in known:
-            known[facts] = _outcome(facts, query, wanted)
-        outcome = known[facts]
-        if outcome is not None and slice_.nodes is None and not isinstance(outcome, Failure):
-            outcome = _on_node(outcome, device, pool.node)
-        if isinstance(outcome, Failure):
-            yield Candidate(pool.id, slice_, device, failure=outcome)
-        elif outcome is not None:
-            yield Candidate(pool.id, slice_, device, outcome)
+        if facts not in verdicts:
+            verdicts[facts] = _selected(facts, query)
+        verdict = verdicts[facts]
+        if verdict is True and slice_.nodes is None:
+            verdict = _on_node(device, pool.node)
+        if isinstance(verdict, Failure):
+            yield Candidate(pool.id, slice_, device, failure=verdict)
+        elif verdict:
+            if facts not in given:
+                given[facts] = _given(facts, wanted)
+            uses = given[facts]
+            if isinstance(uses, Failure):
+                yield Candidate(pool.id, slice_, device, failure=uses)
+            elif uses is not None:
+                yield Candidate(pool.id, slice_, device, uses)
 
 
-def _outcome(facts: Facts, query: Query, wanted: Mapping[str, Quantity]) -> _Outcome:
-    """What devices with these facts would give, None if they are not wanted."""
-    outcome = _selects(query.of_class, "class", facts)
-    if outcome is None:
-        outcome = _selects(query.of_request, "request", facts)
-    if outcome is False:
-        return None
-    if outcome is not None:
-        return outcome
+def _selected(facts: Facts, query: Query) -> _Verdict:
+    """Whether devices with these facts are selected, by the class first."""
+    for part, texts in (("class", query.of_class), ("request", query.of_request)):
+        verdict = _selects(texts, part, facts)
+        if verdict is not True:
+            return verdict
+    return True
+
+
+def _given(facts: Facts, wanted: Mapping[str, Quantity]) -> _Given:
+    """What devices with these facts would give."""
     try:
         return consumption(facts.capacity, wanted)
     except CapacityError as error:
         return Failure("", 0, error.message)
 
 
-def _on_node(uses: tuple[Use, ...], device: Device, node: Node) -> _Outcome:
-    """The same for a device with its own node selection, None if that does not admit the node."""
+def _on_node(device: Device, node: Node) -> _Verdict:
+    """Whether a device with its own node selection is there for this node."""
     try:
-        return uses if device.nodes is not None and matches(device.nodes, node) else None
+        return device.nodes is not None and matches(device.nodes, node)
     except NodeSelectorError as error:
         return Failure("", 0, error.message)
 
 
-def _selects(texts: tuple[str, ...], part: str, facts: Facts) -> "Failure | Literal[False] | None":
-    """None if all selectors match, False if one does not, or the failure of one."""
+def _selects(texts: tuple[str, ...], part: str, facts: Facts) -> _Verdict:
+    """Whether all selectors match, or the failure of the first that fails."""
     for position, text in enumerate(texts):
         try:
             one: Selector = selector(text)
@@ -151,4 +164,4 @@ def _selects(texts: tuple[str, ...], part: str, facts: Facts) -> "Failure | Lite
             return Failure(
                 part, position, error.message, error.hint, general=True, unsupported=True
             )
-    return None
+    return True

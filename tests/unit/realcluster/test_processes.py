@@ -10,6 +10,7 @@ import pytest
 from realcluster import processes, state
 from realcluster.failure import ClusterError
 from realcluster.state import Process, Settings, State
+from realcluster.waiting import wait_for
 
 
 @pytest.fixture
@@ -107,8 +108,9 @@ def test_death_note_quotes_the_log(state_file: Path) -> None:
 def test_marked_processes_are_found_without_the_state(state_file: Path) -> None:
     processes.start(state_file, "sleeper")
     process = recorded(state_file, "sleeper")
-    found = processes.left_over(state_file.parent)
-    assert found == [(process.pid, process.start_time)]
+    # A program that was started this moment may not have its environment yet.
+    wait_for("the mark", lambda: bool(processes.left_over(state_file.parent)))
+    assert processes.left_over(state_file.parent) == [(process.pid, process.start_time)]
     assert processes.left_over(state_file.parent / "other") == []
 
 
