@@ -103,6 +103,7 @@ class NvmlMigCards:
                 if found.instance.identity == identity:
                     _demand_meant(found.instance, uuid, what)
                     self._remove(handle, found, what)
+                    self._demand_gone(handle, card, found.instance, what)
 
     @contextmanager
     def _asking(self, address: PciAddress, what: str) -> Iterator[Any]:
@@ -150,6 +151,14 @@ class NvmlMigCards:
             for compute in found.compute:
                 _gone(pynvml.nvmlComputeInstanceDestroy, compute)
             _gone(pynvml.nvmlGpuInstanceDestroy, found.handle)
+
+    def _demand_gone(
+        self, handle: Any, card: MigCard | None, removed: MigInstance, what: str
+    ) -> None:
+        """Success is said only after the instance is not seen any more."""
+        left = read_instances(handle, card, self._roots) if card else ()
+        if any(one.instance.identity == removed.identity for one in left):
+            raise HardwareError(f"{what}: the driver still shows it", retryable=True)
 
 
 def _fill(instance: Any, profile: MigProfile) -> Any:
