@@ -65,6 +65,17 @@ def test_what_cannot_be_taken_back_is_still_seen(simulate: Simulate) -> None:
     assert machine.gpus.mig.instances(address) == ()
 
 
+def test_an_instance_that_the_driver_denies_and_keeps_is_not_gone(simulate: Simulate) -> None:
+    machine, address = divided(simulate)
+    there = machine.gpus.mig.create(address, SMALL, AT_0)
+    machine.hardware.fail(Fault("nvmlGpuInstanceDestroy", code=6))
+    with pytest.raises(HardwareError, match="still shows it") as caught:
+        machine.gpus.mig.destroy(address, there.identity, there.uuid)
+    assert caught.value.retryable
+    (left,) = machine.gpus.mig.instances(address)
+    assert left.placement == AT_0
+
+
 def test_a_removal_that_stops_half_way_can_be_finished(simulate: Simulate) -> None:
     machine, address = divided(simulate)
     there = machine.gpus.mig.create(address, SMALL, AT_0)
