@@ -104,14 +104,24 @@ def _shares(given: Sequence[_Given], held: Sequence[Raw], world: World) -> Itera
 
 
 def lacking(request: Raw, spot: Spot) -> Iterator[str]:
-    """Capacities asked for that the device does not have, by the very key, or never so much of."""
-    for name, text in ((request.get("capacity") or {}).get("requests") or {}).items():
+    """Capacities asked for that the device does not have, by the very key, or never so much of.
+
+    What is not asked for is taken by default, and that may be more than there is too.
+    """
+    wanted = (request.get("capacity") or {}).get("requests") or {}
+    for name, capacity in (spot.device.get("capacity") or {}).items():
+        default = (capacity.get("requestPolicy") or {}).get("default")
+        if default and name not in wanted:
+            least = quantity.parse(str(default))
+            if least > quantity.parse(str(capacity["value"])):
+                yield f"device {spot.name}: {name} is {capacity['value']}, by default {default}"
+    for name, text in wanted.items():
         capacity = (spot.device.get("capacity") or {}).get(name)
         if capacity is None:
             yield f"device {spot.name} has no capacity {name}"
             continue
-        least = _least(quantity.parse(str(text)), capacity.get("requestPolicy") or {})
-        if least is None or least > quantity.parse(str(capacity["value"])):
+        enough = _least(quantity.parse(str(text)), capacity.get("requestPolicy") or {})
+        if enough is None or enough > quantity.parse(str(capacity["value"])):
             yield f"device {spot.name}: {name} is {capacity['value']}, wanted is {text}"
 
 
