@@ -17,6 +17,10 @@ class Form(enum.StrEnum):
 
 DEFAULT: Final = (Form.WHOLE,)
 
+MIB: Final = 1 << 20
+SMALLEST_SHARE: Final = 512 * MIB
+"""Bytes of memory: the least that holds a CUDA context. Less is not offered, and is refused."""
+
 ALL_PROFILES: Final = "all"
 """In a list of MIG profiles: whatever the card has."""
 

@@ -9,6 +9,7 @@ import click
 
 from dragoon.api.names import DRIVER_NAME
 from dragoon.cli import exits
+from dragoon.cli.manifest_source import manifest_options
 from dragoon.cli.output import Form, form_option, print_data
 from dragoon.diagnose import saving
 from dragoon.diagnose.linting import Finding, Severity, lint
@@ -18,16 +19,7 @@ _COLOURS: Final = {"error": "red", "warning": "yellow", "info": "blue"}
 
 
 @click.command()
-@click.option(
-    "-f",
-    "--filename",
-    "files",
-    multiple=True,
-    required=True,
-    type=click.Path(path_type=Path),
-    help="A file or a folder with manifests; may be given again.",
-)
-@click.option("-n", "--namespace", default="default", show_default=True, help="Of objects without.")
+@manifest_options
 @click.option(
     "--snapshot",
     type=click.Path(path_type=Path),

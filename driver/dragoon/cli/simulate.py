@@ -8,6 +8,7 @@ import click
 
 from dragoon.cli import cluster_source, exits
 from dragoon.cli.answers import print_placement, print_remedies, print_section
+from dragoon.cli.manifest_source import manifest_options
 from dragoon.cli.output import Cell, Form, Row, Tone, form_option, print_data, print_table
 from dragoon.diagnose import answers
 from dragoon.diagnose.manifests import Manifests
@@ -19,16 +20,7 @@ _TONES: Final[dict[Verdict, Tone]] = {Verdict.PLACE: "good", Verdict.NEVER: "bad
 
 
 @click.command()
-@click.option(
-    "-f",
-    "--filename",
-    "files",
-    multiple=True,
-    required=True,
-    type=click.Path(path_type=Path),
-    help="A file or a folder with manifests; may be given again.",
-)
-@click.option("-n", "--namespace", default="default", show_default=True, help="Of objects without.")
+@manifest_options
 @cluster_source.source_options
 @form_option
 def command(

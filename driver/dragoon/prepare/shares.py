@@ -13,14 +13,12 @@ import msgspec
 from dragoon import quantity
 from dragoon.api.claims import AllocatedDevice, ClaimRef
 from dragoon.api.enforcement import Tier
+from dragoon.api.forms import SMALLEST_SHARE
 from dragoon.errors import ClaimError, InvalidInputError
 from dragoon.gpu.model import Gpu
 
 CORES: Final = 100
 """All of a card's compute."""
-MIB: Final = 1 << 20
-SMALLEST: Final = 512 * MIB
-"""The least that holds a CUDA context; what publish offers starts here (DESIGN section 4)."""
 
 
 class Share(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
@@ -62,8 +60,10 @@ def amount(ref: ClaimRef, result: AllocatedDevice, gpu: Gpu, driver: str) -> Amo
             f"{where}.memory: found nothing: a share without a size cannot be limited",
             hint="allocate the claim with kube-scheduler 1.36 or newer, which fills it in",
         )
-    if not SMALLEST <= memory <= most:
-        allowed = f"{SMALLEST} to {most}" if most else "none: the card does not say how much it has"
+    if not SMALLEST_SHARE <= memory <= most:
+        allowed = (
+            f"{SMALLEST_SHARE} to {most}" if most else "none: the card does not say how much it has"
+        )
         raise ClaimError(
             f"{where}.memory: found {memory} bytes, allowed are {allowed}",
             hint="ask for capacity memory of 512Mi or more, and no more than the card has",

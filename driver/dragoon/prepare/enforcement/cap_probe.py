@@ -11,11 +11,11 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
+from dragoon.api.forms import MIB
 from dragoon.errors import DragoonError
 from dragoon.gpu.limits import MemoryLimit
 from dragoon.gpu.model import Gpu, Inventory
 from dragoon.gpu.port import MemoryLimits
-from dragoon.prepare.shares import MIB
 
 ALLOCATION: Final = 1024 * MIB
 CAP: Final = 768 * MIB

@@ -13,12 +13,12 @@ from pathlib import Path
 from typing import ClassVar
 
 from dragoon.api.enforcement import Tier
+from dragoon.api.forms import MIB
 from dragoon.errors import StateError
 from dragoon.gpu.model import Inventory, PciAddress
 from dragoon.prepare.effects import Effects
 from dragoon.prepare.enforcement.tier import Grant, Measures, UnenforceableError
 from dragoon.prepare.paths import Paths
-from dragoon.prepare.shares import MIB
 from dragoon.prepare.step import BaseStep, Place
 
 Probe = Callable[[Inventory], str]

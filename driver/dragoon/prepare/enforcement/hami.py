@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import ClassVar, Final
 
 from dragoon.api.enforcement import Tier
+from dragoon.api.forms import MIB
 from dragoon.api.opaque_config import Priority
 from dragoon.errors import StateError
 from dragoon.gpu.model import Inventory
@@ -27,7 +28,7 @@ from dragoon.prepare.enforcement.hooks import LIBRARY, PRELOAD, REGION, hooks, l
 from dragoon.prepare.enforcement.region import Slot
 from dragoon.prepare.enforcement.tier import Container, Grant, Measures, UnenforceableError
 from dragoon.prepare.paths import Paths, temporary
-from dragoon.prepare.shares import CORES, MIB
+from dragoon.prepare.shares import CORES
 from dragoon.prepare.step import BaseStep, Place
 from dragoon.prepare.storing import replace_file
 

@@ -9,17 +9,14 @@ from dataclasses import replace
 from typing import Any, Final
 
 from dragoon.api.enforcement import Compute, Memory, NodeEnforcement
-from dragoon.api.forms import Form
+from dragoon.api.forms import MIB, SMALLEST_SHARE, Form
 from dragoon.gpu.naming import shared_name
 from dragoon.publish import attributes
 from dragoon.publish.card import Card, Made
 from dragoon.publish.device import Device
 from dragoon.quantity import Format, Quantity
 
-_MIB: Final = 2**20
-_STEP: Final = _MIB
-SMALLEST_SHARE: Final = 512 * _MIB
-"""Bytes of memory; a CUDA context alone needs most of it."""
+_STEP: Final = MIB
 
 _CORES: Final = {
     "value": "100",
