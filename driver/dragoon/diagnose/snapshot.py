@@ -11,13 +11,11 @@ from dragoon.kube.port import (
     NODES,
     PODS,
     SLICES,
+    TAINT_RULES,
     TEMPLATES,
     Resource,
 )
 
-TAINT_RULES: Final = Resource(
-    "resource.k8s.io", "v1", "devicetaintrules", "DeviceTaintRule", namespaced=False
-)
 PARTS: Final[Mapping[str, Resource]] = {
     "classes": CLASSES,
     "slices": SLICES,

@@ -39,6 +39,15 @@ TEMPLATES = Resource(
     "resource.k8s.io", "v1", "resourceclaimtemplates", "ResourceClaimTemplate", namespaced=True
 )
 CLASSES = Resource("resource.k8s.io", "v1", "deviceclasses", "DeviceClass", namespaced=False)
+TAINT_RULES = Resource(
+    "resource.k8s.io", "v1", "devicetaintrules", "DeviceTaintRule", namespaced=False
+)
+GANGS = Resource("dragoon.dev", "v1alpha1", "gangs", "Gang", namespaced=True)
+JOBS = Resource("batch", "v1", "jobs", "Job", namespaced=True)
+LEASES = Resource("coordination.k8s.io", "v1", "leases", "Lease", namespaced=True)
+PRIORITY_CLASSES = Resource(
+    "scheduling.k8s.io", "v1", "priorityclasses", "PriorityClass", namespaced=False
+)
 
 
 class PatchKind(enum.Enum):

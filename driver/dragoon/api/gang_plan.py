@@ -1,0 +1,124 @@
+"""The journal of a gang's plan, `status.plan`: enough to go on, or to undo, after a crash.
+
+Members are readable; the allocations are packed (JSON, deflated, base64), for 512 members with 8
+GPUs each are 700 KB as text, and an object may have 1.5 MiB. `pack` and `unpack` are the only ones
+that know. A plan of a version that is not known is never touched.
+"""
+
+import base64
+import binascii
+import enum
+import zlib
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+import msgspec
+
+from dragoon.errors import InvalidInputError
+
+PLAN_VERSION: Final = 1
+_LARGEST: Final = 64 * 2**20
+"""Bytes of unpacked allocations; more is no plan of ours."""
+
+
+class Step(enum.StrEnum):
+    """How far a plan has come. A step is written before its first effect."""
+
+    FENCE = "Fence"
+    """Rules are written on every planned pool."""
+    WAIT = "Wait"
+    """The decisions that kube-scheduler has in flight are waited for."""
+    COMMIT = "Commit"
+    """Allocations are written, one write a claim."""
+    VERIFY = "Verify"
+    """All claims are read again and compared."""
+    UNGATE = "Ungate"
+    """Members are pinned and ungated. From here on no allocation of a living pod is cleared."""
+    HOLD = "Hold"
+    """All are ungated; the rules stay while the gang lives."""
+    RELEASE = "Release"
+    """What was written is taken back."""
+
+
+class Wire(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+    """One object of the layout of a Gang."""
+
+
+class PlannedPool(Wire, frozen=True, kw_only=True):
+    """A pool with devices of the plan: what a rule fences."""
+
+    driver: str
+    pool: str
+
+
+class PlannedClaim(Wire, frozen=True, kw_only=True):
+    """A claim and what it is to get. allocation: as `status.allocation` is written."""
+
+    name: str
+    uid: str
+    allocation: Mapping[str, Any]
+
+
+class PlannedMember(Wire, frozen=True, kw_only=True):
+    """A pod and its node. slot: which member it is, empty where members are alike.
+
+    claims: names of its claims in the plan; a shared claim stands at several members.
+    """
+
+    pod: str
+    uid: str
+    node: str
+    slot: str = ""
+    claims: tuple[str, ...] = ()
+
+
+class Plan(Wire, frozen=True, kw_only=True):
+    """A plan and how far it has come.
+
+    serial: counts the plans of this gang, from 1. since: when the step began; fenced: when the
+    rules stood; wait_until: when the wait ends at the latest (RFC 3339, empty where not yet).
+    packed: the allocations, see `unpack`.
+    """
+
+    version: int = PLAN_VERSION
+    serial: int
+    step: Step
+    since: str
+    fenced: str = ""
+    wait_until: str = ""
+    pools: tuple[PlannedPool, ...] = ()
+    members: tuple[PlannedMember, ...] = ()
+    packed: str = ""
+    reason: str = ""
+
+    @property
+    def is_known(self) -> bool:
+        """Whether this controller understands it."""
+        return self.version == PLAN_VERSION
+
+    @property
+    def nodes(self) -> tuple[str, ...]:
+        """The nodes of its members, each once, in order."""
+        return tuple(sorted({member.node for member in self.members}))
+
+
+def pack(claims: Iterable[PlannedClaim]) -> str:
+    """The allocations as a plan keeps them; the same claims give the same text."""
+    raw = msgspec.json.encode([msgspec.to_builtins(one) for one in claims], order="sorted")
+    return base64.b64encode(zlib.compress(raw, 6)).decode("ascii")
+
+
+def unpack(packed: str) -> tuple[PlannedClaim, ...]:
+    """What `pack` was given. Raises InvalidInputError for anything else."""
+    if not packed:
+        return ()
+    inflate = zlib.decompressobj()
+    try:
+        raw = inflate.decompress(base64.b64decode(packed, validate=True), _LARGEST)
+        if not inflate.eof:
+            raise InvalidInputError(
+                f"Gang: status.plan.packed: more than {_LARGEST} bytes, or cut short"
+            )
+        return msgspec.json.decode(raw, type=tuple[PlannedClaim, ...])
+    except (binascii.Error, zlib.error, ValueError, msgspec.DecodeError) as error:
+        raise InvalidInputError(f"Gang: status.plan.packed: {error}") from error
