@@ -158,13 +158,13 @@ class Avoided(Wire, frozen=True, kw_only=True):
 class GangStatus(Wire, frozen=True, kw_only=True):
     """What the controller says and remembers.
 
-    waiting_for: one short text for the column, empty when nothing is waited for. explanation:
+    phase: None until the controller has looked. waiting_for: one short text for the column, empty when nothing is waited for. explanation:
     why there is no room, line by line, with what would help. complete_since, missing_since: RFC
     3339. notes: rules of pods that the plan does not know (the plan is then optimistic).
     """
 
     observed_generation: int = 0
-    phase: Phase = Phase.GATHERING
+    phase: Phase | None = None
     members: Members = Members()
     waiting_for: str = ""
     explanation: tuple[str, ...] = ()

@@ -75,12 +75,12 @@ class PlannedMember(Wire, frozen=True, kw_only=True):
 class Plan(Wire, frozen=True, kw_only=True):
     """A plan and how far it has come.
 
-    serial: counts the plans of this gang, from 1. since: when the step began; fenced: when the
+    version: PLAN_VERSION when this controller makes it, and always written. serial: counts the plans of this gang, from 1. since: when the step began; fenced: when the
     rules stood; wait_until: when the wait ends at the latest (RFC 3339, empty where not yet).
     packed: the allocations, see `unpack`.
     """
 
-    version: int = PLAN_VERSION
+    version: int
     serial: int
     step: Step
     since: str
