@@ -14,7 +14,7 @@ from realcluster.builds import Programs
 from realcluster.controlplane import API_SERVER, ETCD, KUBE_SCHEDULER, MANAGER, ControlPlane
 from realcluster.credentials import ADMIN, PLUGIN, Credentials
 from realcluster.failure import ClusterError
-from realcluster.images import BUSYBOX, PAUSE
+from realcluster.images import BUSYBOX, GLIBC, PAUSE
 from realcluster.layout import MAX_NODES, Layout, cluster_layout, folder_lock
 from realcluster.slots import Slot
 from realcluster.state import Process, Settings, State, edit, load, save
@@ -51,7 +51,7 @@ def up(
                 kubernetes=str(version),
                 settings=settings,
                 programs={program: programs.path(program) for program in ("kubectl", "ctr")},
-                images={"busybox": BUSYBOX, "pause": PAUSE},
+                images={"busybox": BUSYBOX, "glibc": GLIBC, "pause": PAUSE},
             )
             _plan(layout, state, node_count)
         _configure(layout, programs)

@@ -45,10 +45,10 @@ def template(name: str, namespace: str, spec: Object) -> Object:
     }
 
 
-def container(name: str, *claims: str, script: str = SLEEP) -> Object:
+def container(name: str, *claims: str, script: str = SLEEP, image: str = BUSYBOX) -> Object:
     return {
         "name": name,
-        "image": BUSYBOX,
+        "image": image,
         "imagePullPolicy": "Never",
         "command": ["sh", "-c", script],
         "resources": {"claims": [{"name": claim} for claim in claims]},

@@ -43,6 +43,7 @@ class Plugin:
     def __init__(
         self, cluster: Cluster, node: Node, folder: Path, machine: str, *options: str
     ) -> None:
+        self._made_of = (cluster, node, folder, machine)
         self.node = node
         self.state_folder = Path(node.kubelet_root, "plugins", DRIVER_NAME)
         self.log = folder / f"plugin-{node.name}.log"
@@ -62,6 +63,10 @@ class Plugin:
             *("--listen", self._endpoint),
             *options,
         ]
+
+    def with_options(self, *options: str) -> "Plugin":
+        """Another plugin process for the same node and the same GPUs, not started."""
+        return Plugin(*self._made_of, *options)
 
     @property
     def pid(self) -> int:
