@@ -88,7 +88,11 @@ class Plan(Wire, frozen=True, kw_only=True):
     wait_until: str = ""
     pools: tuple[PlannedPool, ...] = ()
     members: tuple[PlannedMember, ...] = ()
+    held: tuple[HeldMember, ...] = ()
     packed: str = ""
+    suspended: str = ""
+    repaired: str = ""
+    repairs: int = 0
     reason: str = ""
 
     @property
@@ -99,7 +103,7 @@ class Plan(Wire, frozen=True, kw_only=True):
     @property
     def nodes(self) -> tuple[str, ...]:
         """The nodes of its members, each once, in order."""
-        return tuple(sorted({member.node for member in self.members}))
+        return tuple(sorted({member.node for member in (*self.members, *self.held)}))
 
 
 def pack(claims: Iterable[PlannedClaim]) -> str:
