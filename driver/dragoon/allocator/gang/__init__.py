@@ -1,0 +1,9 @@
+"""The gang planner: nodes and devices for all members of a gang together, or the reason why not.
+
+May import what the allocator may, and dragoon.api.gang for topology. Pure: no I/O, no clock.
+
+Invariants: what is planned kube-scheduler's allocator allows, member by member, and the nodes have
+room for it (`fit`); `verifying` shares no logic with the search; NoRoom is said only where no
+placement exists, SearchStopped where that is not known; the same input gives the same plan but for
+share IDs, which are injected.
+"""
