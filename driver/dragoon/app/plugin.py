@@ -33,7 +33,7 @@ from dragoon.kube.events import EventRecorder
 from dragoon.kube.port import Api
 from dragoon.kubelet.serving import KubeletPlugin
 from dragoon.prepare.common_edits import CommonEdits
-from dragoon.prepare.effects import HostEffects
+from dragoon.prepare.effects import Effects, HostEffects
 from dragoon.prepare.enforcement.probing import Probing
 from dragoon.prepare.engine import Engine
 from dragoon.prepare.settings import PrepareSettings
@@ -61,11 +61,13 @@ class Plugin:
         api: Api,
         mig: MigCards | None = None,
         limits: MemoryLimits | None = None,
+        effects: Effects | None = None,
         first_look: float = FIRST_LOOK_SECONDS,
     ) -> None:
-        """mig: the same cards as they are divided; limits: their memory caps. first_look: how long the start waits for them.
+        """mig: the same cards as they are divided; limits: their memory caps.
 
-        Raises DragoonError for settings that cannot work.
+        effects: what prepare does to the node; None: `host_effects`. first_look: how long the start
+        waits for the cards. Raises DragoonError for settings that cannot work.
         """
         self._config = settings.check_plugin(config)
         self._first_look = first_look
@@ -94,7 +96,7 @@ class Plugin:
         self._engine = Engine(
             api,
             fresh,
-            HostEffects(Path(config.proc_root), enforcing.cards_of(config, limits, mig)),
+            effects or host_effects(config, limits, mig),
             prepare,
             common=_common_edits(config),
             enforcement=enforcement,
@@ -218,6 +220,13 @@ async def serve(config: PluginConfig) -> None:
         api = await connect(Path(config.kubeconfig) if config.kubeconfig else None)
         stack.push_async_callback(api.close)
         await Plugin(config, gpus=gpus, api=api, mig=gpus.mig, limits=gpus.limits).run(stop)
+
+
+def host_effects(
+    config: PluginConfig, limits: MemoryLimits | None, mig: MigCards | None
+) -> HostEffects:
+    """What prepare does to this node, and to the cards behind those ports."""
+    return HostEffects(Path(config.proc_root), enforcing.cards_of(config, limits, mig))
 
 
 def _prepare_settings(config: PluginConfig) -> PrepareSettings:
