@@ -72,6 +72,30 @@ class PlannedMember(Wire, frozen=True, kw_only=True):
     claims: tuple[str, ...] = ()
 
 
+class HeldClaim(Wire, frozen=True, kw_only=True):
+    """A claim that we allocated. made_by_user: it stays when its pods go, so we clear it then."""
+
+    name: str
+    uid: str
+    made_by_user: bool = False
+
+
+class HeldMember(Wire, frozen=True, kw_only=True):
+    """A member that was ungated: what it has, and, where it is gone, what its successor finds.
+
+    pools: indexes into the pools of the plan. vacated: when its pod was first seen to be gone or
+    failed (RFC 3339), empty while it is there.
+    """
+
+    pod: str
+    uid: str
+    node: str
+    slot: str = ""
+    pools: tuple[int, ...] = ()
+    claims: tuple[HeldClaim, ...] = ()
+    vacated: str = ""
+
+
 class Plan(Wire, frozen=True, kw_only=True):
     """A plan and how far it has come.
 
