@@ -1,0 +1,7 @@
+"""The controller: discovers gangs, places their claims all together, watches over all claims.
+
+`protocol` decides step by step what is written for one gang, `arbiter` finds what was given twice,
+`nudging` wakes kubelets that wait after a failed prepare.
+
+May import dragoon.allocator, dragoon.api, dragoon.errors, dragoon.kube, dragoon.telemetry.
+"""
