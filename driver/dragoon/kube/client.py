@@ -18,7 +18,7 @@ from dragoon import __version__
 from dragoon.errors import ApiError, ApiGoneError, ApiUnavailableError
 from dragoon.kube import paths
 from dragoon.kube.patching import check_shape
-from dragoon.kube.port import Listing, Object, PatchKind, Resource, WatchEvent
+from dragoon.kube.port import PODS, Listing, Object, PatchKind, Resource, WatchEvent
 from dragoon.kube.statuses import error_for, message_of, shortened
 
 USER_AGENT: Final = f"dragoon/{__version__}"
@@ -94,10 +94,22 @@ class KubeClient:
         path = paths.collection(resource, namespace)
         query = _selectors(fields, labels)
         try:
-            return await self._pages(resource, path, [*query, ("limit", str(_PAGE))])
+            return await _whole(self._pages(resource, path, [*query, ("limit", str(_PAGE))]))
         except ApiGoneError:
             # The pages outlived the server's memory of that version: ask for all at once.
-            return await self._pages(resource, path, query)
+            return await _whole(self._pages(resource, path, query))
+
+    def pages(
+        self,
+        resource: Resource,
+        *,
+        size: int,
+        namespace: str | None = None,
+        fields: Mapping[str, str] | None = None,
+        labels: str | None = None,
+    ) -> AsyncGenerator[Listing, None]:
+        query = [*_selectors(fields, labels), ("limit", str(size))]
+        return self._pages(resource, paths.collection(resource, namespace), query)
 
     async def watch(
         self,
@@ -183,25 +195,36 @@ class KubeClient:
         path = paths.item(resource, name, namespace)
         await self._call(_Request("DELETE", path, body=options))
 
+    async def evict(self, name: str, *, namespace: str, uid: str | None = None) -> None:
+        body: Object = {
+            "apiVersion": "policy/v1",
+            "kind": "Eviction",
+            "metadata": {"name": name, "namespace": namespace},
+        }
+        if uid is not None:
+            body["deleteOptions"] = {"preconditions": {"uid": uid}}
+        path = paths.item(PODS, name, namespace, "eviction")
+        await self._call(_Request("POST", path, body=body))
+
     async def close(self) -> None:
         await self._client.close()
 
-    async def _pages(self, resource: Resource, path: str, query: Query) -> Listing:
-        items: list[Object] = []
+    async def _pages(
+        self, resource: Resource, path: str, query: Query
+    ) -> AsyncGenerator[Listing, None]:
         token = ""
         while True:
             after = [("continue", token)] if token else []
             page = await self._call(_Request("GET", path, [*query, *after]))
-            items.extend(page.get("items") or ())
-            meta = page.get("metadata", {})
+            items, meta = page.get("items") or (), page.get("metadata", {})
+            for found in items:
+                # Servers leave both out of the items of a list, and not of a watch's events.
+                found.setdefault("apiVersion", resource.api_version)
+                found.setdefault("kind", resource.kind)
+            yield Listing(tuple(items), str(meta.get("resourceVersion", "")))
             token = meta.get("continue") or ""
             if not token:
-                break
-        for found in items:
-            # Servers leave both out of the items of a list, and not of a watch's events.
-            found.setdefault("apiVersion", resource.api_version)
-            found.setdefault("kind", resource.kind)
-        return Listing(items=tuple(items), resource_version=str(meta.get("resourceVersion", "")))
+                return
 
     async def _call(self, request: _Request) -> Object:
         async with self._response(request, self._timeout) as response:
@@ -271,6 +294,16 @@ class KubeClient:
                 f"{what}: cannot talk to {self.server}: {shortened(str(error) or repr(error))}",
                 hint="check the server's address, its certificate and the network",
             ) from error
+
+
+async def _whole(pages: AsyncGenerator[Listing, None]) -> Listing:
+    """All pages as one."""
+    items: list[Object] = []
+    version = ""
+    async for page in pages:
+        items.extend(page.items)
+        version = page.resource_version
+    return Listing(tuple(items), version)
 
 
 def _namespace(body: Object) -> str | None:

@@ -19,7 +19,7 @@ import msgspec
 from dragoon.errors import ApiConflictError, ApiInvalidError, ApiNotFoundError, ApiUnavailableError
 from dragoon.kube import patching, paths, writes
 from dragoon.kube.faults import Call, Faults
-from dragoon.kube.port import Listing, Object, PatchKind, Resource, WatchEvent
+from dragoon.kube.port import PODS, Listing, Object, PatchKind, Resource, WatchEvent
 from dragoon.kube.selecting import Matcher, matcher
 from dragoon.kube.store import Change, Key, Store
 from dragoon.kube.traits import CUSTOM, TRAITS, Findings, Traits
@@ -98,6 +98,19 @@ class MemoryApi:
         )
         await self.faults.meet(call, late=True)
         return answer
+
+    async def pages(
+        self,
+        resource: Resource,
+        *,
+        size: int,
+        namespace: str | None = None,
+        fields: Mapping[str, str] | None = None,
+        labels: str | None = None,
+    ) -> AsyncGenerator[Listing, None]:
+        whole = await self.list(resource, namespace=namespace, fields=fields, labels=labels)
+        for start in range(0, max(1, len(whole.items)), size):
+            yield Listing(whole.items[start : start + size], whole.resource_version)
 
     async def watch(
         self,
@@ -208,6 +221,10 @@ class MemoryApi:
             going = {"deletionTimestamp": self._stamp(), "deletionGracePeriodSeconds": 0}
             self._store.put(resource, key, {**old, "metadata": {**old["metadata"], **going}})
         await self.faults.meet(call, late=True)
+
+    async def evict(self, name: str, *, namespace: str, uid: str | None = None) -> None:
+        await self.faults.meet(Call("create", PODS, name, namespace, "eviction"))
+        await self.delete(PODS, name, namespace=namespace, uid=uid)
 
     async def close(self) -> None:
         """Nothing to close: the store lives as long as this object."""

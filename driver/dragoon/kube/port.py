@@ -97,6 +97,21 @@ class Api(Protocol):
         """Reads all objects that match. `fields` are equality field selectors."""
         ...
 
+    def pages(
+        self,
+        resource: Resource,
+        *,
+        size: int,
+        namespace: str | None = None,
+        fields: Mapping[str, str] | None = None,
+        labels: str | None = None,
+    ) -> AsyncGenerator[Listing, None]:
+        """As list, in parts of at most `size` objects: all of one moment, none kept here.
+
+        Whoever stops earlier calls aclose(). Raises ApiGoneError when the reader was too slow.
+        """
+        ...
+
     def watch(
         self,
         resource: Resource,
@@ -154,6 +169,13 @@ class Api(Protocol):
         resource_version: str | None = None,
     ) -> None:
         """Deletes an object, if uid and resource_version still hold. NotFound is raised."""
+        ...
+
+    async def evict(self, name: str, *, namespace: str, uid: str | None = None) -> None:
+        """Asks for the eviction of a pod, if its uid still is this (policy/v1, pods/eviction).
+
+        A disruption budget that is used up is an ApiUnavailableError with status 429.
+        """
         ...
 
     async def close(self) -> None:

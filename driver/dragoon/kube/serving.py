@@ -27,7 +27,7 @@ from dragoon.errors import (
     DragoonError,
 )
 from dragoon.kube.memory import MemoryApi
-from dragoon.kube.port import Object, PatchKind, Resource, WatchEvent
+from dragoon.kube.port import PODS, Object, PatchKind, Resource, WatchEvent
 from dragoon.kube.selecting import parsed_fields
 from dragoon.kube.statuses import status_of
 from dragoon.kube.traits import TRAITS
@@ -176,6 +176,10 @@ class EmbeddedApi:
                 resource_version=wanted.get("resourceVersion"),
             )
             return _answer({"apiVersion": "v1", "kind": "Status", "status": "Success"})
+        if request.method == "POST" and (resource, subresource) == (PODS, "eviction"):
+            wanted = ((await _body(request)).get("deleteOptions") or {}).get("preconditions") or {}
+            await memory.evict(name, namespace=str(namespace), uid=wanted.get("uid"))
+            return _answer({"apiVersion": "v1", "kind": "Status", "status": "Success"}, 201)
         if request.method == "PUT":
             body = await _body(request)
             _check_same(body, name, namespace)
@@ -191,7 +195,7 @@ class EmbeddedApi:
                 field_manager=request.query.get("fieldManager"),
             )
             return _answer(stored)
-        raise web.HTTPMethodNotAllowed(request.method, ["GET", "PUT", "PATCH", "DELETE"])
+        raise web.HTTPMethodNotAllowed(request.method, ["GET", "PUT", "PATCH", "DELETE", "POST"])
 
     async def _list(
         self, request: web.Request, resource: Resource, namespace: str | None

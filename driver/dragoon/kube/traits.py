@@ -13,10 +13,15 @@ from dragoon.kube.port import (
     CLAIMS,
     CLASSES,
     EVENTS,
+    GANGS,
+    JOBS,
+    LEASES,
     NAMESPACES,
     NODES,
     PODS,
+    PRIORITY_CLASSES,
     SLICES,
+    TAINT_RULES,
     TEMPLATES,
     Object,
     Resource,
@@ -102,6 +107,9 @@ def _check_event(old: Object | None, new: Object) -> Findings:
                 yield f"{name}: Invalid value: field is immutable"
 
 
+CUSTOM: Final = Traits(status=True, generation=True, unconditional=False)
+"""A custom resource with a status subresource, like Dragoon's Gang."""
+
 TRAITS: Final[Mapping[Resource, Traits]] = {
     NODES: Traits(status=True, creates_status=True, fields=("spec.unschedulable",)),
     PODS: Traits(
@@ -131,10 +139,12 @@ TRAITS: Final[Mapping[Resource, Traits]] = {
     ),
     TEMPLATES: Traits(immutable=(("spec",),)),
     CLASSES: Traits(generation=True),
+    TAINT_RULES: Traits(status=True, generation=True),
+    GANGS: CUSTOM,
+    JOBS: Traits(status=True, generation=True),
+    LEASES: Traits(unconditional=False),
+    PRIORITY_CLASSES: Traits(generation=True),
 }
-
-CUSTOM: Final = Traits(status=True, generation=True, unconditional=False)
-"""A custom resource with a status subresource, like Dragoon's Gang."""
 
 
 def at(found: Any, path: tuple[str, ...]) -> Any:
