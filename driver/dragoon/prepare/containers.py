@@ -17,7 +17,7 @@ from dragoon.prepare import shares
 from dragoon.prepare.enforcement.tier import Container, Limit, Pod, UnenforceableError
 from dragoon.prepare.given import Given, form_of
 from dragoon.prepare.locating import locate
-from dragoon.prepare.pods import PodLook, claim_names
+from dragoon.prepare.pods import PodLook, named_claims
 from dragoon.prepare.settings import PrepareSettings
 from dragoon.prepare.shares import CORES, Amount
 
@@ -98,15 +98,8 @@ def _containers(pod: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
 
 
 def _seen(container: Mapping[str, Any], look: PodLook) -> Iterator[_Seen]:
-    names = claim_names(look.pod)
-    for entry in (container.get("resources") or {}).get("claims") or ():
-        claim = look.claims.get(names.get(entry["name"], ""))
-        yield from _of_request(claim, entry.get("request"))
-    extended = (look.pod.get("status") or {}).get("extendedResourceClaimStatus") or {}
-    for mapping in extended.get("requestMappings") or ():
-        if mapping["containerName"] == container["name"]:
-            claim = look.claims.get(extended.get("resourceClaimName", ""))
-            yield from _of_request(claim, mapping["requestName"])
+    for claim, request in named_claims(look.pod, container):
+        yield from _of_request(look.claims.get(claim), request)
 
 
 def _of_request(claim: Given | None, request: str | None) -> Iterator[_Seen]:

@@ -6,7 +6,7 @@ know the container serve only claims that were made for one pod.
 """
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -85,6 +85,24 @@ def claim_names(pod: Mapping[str, Any]) -> dict[str, str]:
         elif made[name]:
             found[name] = made[name]
     return found
+
+
+def named_claims(
+    pod: Mapping[str, Any], container: Mapping[str, Any]
+) -> Iterator[tuple[str, str | None]]:
+    """The claim objects that a container names, each with the one request of it, None for all.
+
+    Extended resources of the container name requests of a claim, too (KEP-5004). Raises
+    ClaimNotAllocatedError as `claim_names`.
+    """
+    names = claim_names(pod)
+    for entry in (container.get("resources") or {}).get("claims") or ():
+        if entry["name"] in names:
+            yield names[entry["name"]], entry.get("request")
+    extended = (pod.get("status") or {}).get("extendedResourceClaimStatus") or {}
+    for mapping in extended.get("requestMappings") or ():
+        if mapping["containerName"] == container["name"]:
+            yield extended.get("resourceClaimName", ""), mapping["requestName"]
 
 
 def _every_claim(pod: Mapping[str, Any]) -> set[str]:

@@ -57,9 +57,14 @@ def _lay_processes(state: State, roots: Roots) -> None:
     mount = str(roots.sys / _CGROUPS)
     processes = {p.pid: p for now in state.cards for p in now.processes}
     for pid, process in processes.items():
-        _put(roots.proc / str(pid) / "comm", process.name)
+        folder = roots.proc / str(pid)
+        _put(folder / "comm", process.name)
+        # Fields 3 to 22 of proc_pid_stat(5): the state, numbers that nobody reads, the start.
+        _put(folder / "stat", f"{pid} ({process.name}) S {'0 ' * 18}{process.started}")
+        inner = [pid] if process.inner_pid is None else [pid, process.inner_pid]
+        _put(folder / "status", "NSpid:\t" + "\t".join(map(str, inner)))
         cgroup = (process.cgroup or "/").removeprefix(mount).removeprefix("/sys/" + _CGROUPS)
-        _put(roots.proc / str(pid) / "cgroup", f"0::{cgroup or '/'}")
+        _put(folder / "cgroup", f"0::{cgroup or '/'}")
     for entry in roots.proc.iterdir():
         if entry.name.isdigit() and int(entry.name) not in processes:
             shutil.rmtree(entry)

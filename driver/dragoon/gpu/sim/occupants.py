@@ -50,7 +50,8 @@ class GpuInstanceState:
 class ProcessState:
     """A process that holds the card. Of an unlisted one (a monitoring agent) NVML tells nothing.
 
-    cgroup is the full path of its folder, None where nobody asks.
+    cgroup is the full path of its folder, None where nobody asks. started: clock ticks after boot.
+    inner_pid: its pid as its container sees it, None where that is the host's.
     """
 
     pid: int
@@ -60,6 +61,8 @@ class ProcessState:
     compute_instance: int | None = None
     cgroup: str | None = None
     listed: bool = True
+    started: int = 0
+    inner_pid: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,3 +73,29 @@ class CapState:
     inode: int
     soft: int
     hard: int
+
+
+@dataclass(frozen=True, slots=True)
+class ConditionState:
+    """What a card answers about its own health; None where it does not say it.
+
+    recovery is NVML_GPU_RECOVERY_ACTION_*; uncorrected counts memory errors.
+    """
+
+    recovery: int | None = None
+    uncorrected: int | None = None
+    remap_pending: bool | None = None
+    remap_failed: bool | None = None
+    pages_pending: bool | None = None
+    repair_pending: bool | None = None
+
+    def after_reset(self) -> "ConditionState":
+        """A reset completes what is pending, and counts anew; broken memory stays broken."""
+        return ConditionState(
+            recovery=None if self.recovery is None else 0,
+            uncorrected=None if self.uncorrected is None else 0,
+            remap_pending=None if self.remap_pending is None else False,
+            remap_failed=self.remap_failed,
+            pages_pending=None if self.pages_pending is None else False,
+            repair_pending=None if self.repair_pending is None else False,
+        )

@@ -20,7 +20,8 @@ from dragoon.gpu.port import MemoryLimits
 ALLOCATION: Final = 1024 * MIB
 CAP: Final = 768 * MIB
 """More than a CUDA context needs, less than the allocation."""
-_PREFIX: Final = "dragoon-probe-"
+PREFIX: Final = "dragoon-probe-"
+"""Of the scratch cgroups' names."""
 _PARENTS: Final = ("kubepods.slice", "kubepods")
 
 Allocate = Callable[[Gpu, Path, int], bool]
@@ -95,9 +96,9 @@ class CapProbe:
 def _scratch(root: Path) -> Iterator[Path]:
     """A cgroup with one below it, where those of pods are; what a killed probe left is removed."""
     parent = next((root / name for name in _PARENTS if (root / name).is_dir()), root)
-    for left in parent.glob(f"{_PREFIX}*"):
+    for left in parent.glob(f"{PREFIX}*"):
         _remove(left)
-    folder = parent / f"{_PREFIX}{os.getpid()}"
+    folder = parent / f"{PREFIX}{os.getpid()}"
     (folder / "leaf").mkdir(parents=True)
     try:
         yield folder

@@ -52,14 +52,14 @@ class Slot:
 class Usage:
     """One device of a running container. used: bytes, summed over its processes.
 
-    suspicious: what was read cannot be (more than a device has), and was clamped.
+    pids: of the processes, as the container numbers them. suspicious: what was read cannot be (more than a device has), and was clamped.
     """
 
     uuid: str
     limit: int
     cores: int
     used: int
-    processes: int
+    pids: frozenset[int]
     suspicious: bool = False
 
 
@@ -126,16 +126,18 @@ def read(data: bytes) -> tuple[Usage, ...]:
             f"region file: found {len(data)} bytes of another layout, allowed is v1.2",
             hint="the library is of a version that was not tried with this driver",
         )
-    used, processes = _used(data)
+    used, pids = _used(data)
     memory_and_cores = _LIMITS.unpack_from(data, _LIMITS_AT)
     (count,) = struct.unpack_from("<Q", data, 56)
     return tuple(
-        _usage(data, number, memory_and_cores, used[number], processes)
+        _usage(data, number, memory_and_cores, used[number], pids)
         for number in range(min(count, MAX_DEVICES))
     )
 
 
-def _usage(data: bytes, number: int, limits_: tuple[int, ...], used: int, processes: int) -> Usage:
+def _usage(
+    data: bytes, number: int, limits_: tuple[int, ...], used: int, pids: frozenset[int]
+) -> Usage:
     start = _uuid_at(number)
     uuid = data[start : start + _UUID_BYTES].partition(b"\0")[0].decode("ascii", errors="replace")
     # The library subtracts without looking: what "underflowed" is close to 2**64 (HAMi issue 1181).
@@ -145,24 +147,24 @@ def _usage(data: bytes, number: int, limits_: tuple[int, ...], used: int, proces
         limit=limits_[number],
         cores=limits_[MAX_DEVICES + number],
         used=0 if suspicious else used,
-        processes=processes,
+        pids=pids,
         suspicious=suspicious,
     )
 
 
-def _used(data: bytes) -> tuple[list[int], int]:
-    """Bytes by ordinal, and how many processes live. A slot of status 0 keeps stale numbers."""
+def _used(data: bytes) -> tuple[list[int], frozenset[int]]:
+    """Bytes by ordinal, and the processes that live. A slot of status 0 keeps stale numbers."""
     totals = [0] * MAX_DEVICES
-    processes = 0
+    pids = set()
     count = _TAIL.unpack_from(data, _TAIL_AT)[0]
     for number in range(min(max(count, 0), _SLOTS)):
         at = _SLOTS_AT + number * _SLOT_BYTES
         if not struct.unpack_from("<i", data, at + 1928)[0]:
             continue
-        processes += 1
+        pids.add(struct.unpack_from("<i", data, at)[0])
         for device, used in enumerate(_USED.unpack_from(data, at + 8)):
             totals[device] += used
-    return totals, processes
+    return totals, frozenset(pids)
 
 
 def _uuid_at(number: int) -> int:

@@ -22,15 +22,16 @@ from dragoon.prepare.paths import Paths
 class CardUsage:
     """One card. card is its UUID (regions) or its PCI address (caps); sizes are bytes.
 
-    cores: the ceiling in per cent, 100 without one. processes: None where nobody counts them.
-    suspicious: the region says what cannot be.
+    cores: the ceiling in per cent, 100 without one. pids: of the processes that are counted, as
+    their container numbers them; None where they are not told apart. suspicious: the region says
+    what cannot be.
     """
 
     card: str
     limit: int
     used: int
     cores: int = 100
-    processes: int | None = None
+    pids: frozenset[int] | None = None
     suspicious: bool = False
 
 
@@ -83,7 +84,7 @@ def _of_region(
 
 def _cards(data: bytes) -> Iterator[CardUsage]:
     for one in region.read(data):
-        yield CardUsage(one.uuid, one.limit, one.used, one.cores, one.processes, one.suspicious)
+        yield CardUsage(one.uuid, one.limit, one.used, one.cores, one.pids, one.suspicious)
 
 
 def _of_cap(

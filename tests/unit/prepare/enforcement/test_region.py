@@ -19,7 +19,7 @@ def running(
     """The region after a process took slot `number` and used so many bytes by device."""
     changed = bytearray(data)
     at = 1856 + number * 1960
-    struct.pack_into("<ii", changed, at, 1, 4711)
+    struct.pack_into("<ii", changed, at, number + 1, 4711 + number)
     for device, total in used.items():
         parts = (total // 2, 0, total - total // 2, 0, total)
         struct.pack_into("<5Q", changed, at + 8 + device * 64, *parts)
@@ -55,8 +55,8 @@ def test_the_priority_is_told() -> None:
 
 def test_nobody_uses_a_new_region() -> None:
     assert region.read(region.build([ONE, TWO], priority=1)) == (
-        Usage("GPU-0", 4 * GIB, 25, 0, 0),
-        Usage("GPU-1", 10 * GIB, 100, 0, 0),
+        Usage("GPU-0", 4 * GIB, 25, 0, frozenset()),
+        Usage("GPU-1", 10 * GIB, 100, 0, frozenset()),
     )
 
 
@@ -65,7 +65,7 @@ def test_usage_is_summed_over_the_processes_that_live() -> None:
     data = running(data, 0, {0: 100, 1: 7})
     data = running(data, 1, {0: 1000}, status=0)
     data = running(data, 2, {0: 11}, status=2)
-    assert [(one.used, one.processes) for one in region.read(data)] == [(111, 2), (7, 2)]
+    assert [(one.used, one.pids) for one in region.read(data)] == [(111, {1, 3}), (7, {1, 3})]
 
 
 def test_slots_beyond_the_count_are_stale() -> None:

@@ -55,8 +55,8 @@ async def test_each_container_is_told_once_with_its_claims_and_what_it_uses() ->
         "",
     )
     assert found.cards == (
-        CardUsage(gpu(0).uuid, 4 * GIB, 3 * GIB, 100, 1),
-        CardUsage(gpu(1).uuid, 2 * GIB, 5, 30, 1),
+        CardUsage(gpu(0).uuid, 4 * GIB, 3 * GIB, 100, frozenset({1})),
+        CardUsage(gpu(1).uuid, 2 * GIB, 5, 30, frozenset({1})),
     )
 
 

@@ -1,0 +1,108 @@
+"""Looking at the processes of this node's GPUs, and where each of them is. Blocks."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from dragoon.errors import DragoonError
+from dragoon.gpu.mig import GpuProcess
+from dragoon.gpu.model import PciAddress
+from dragoon.gpu.port import MigCards, Processes
+from dragoon.prepare.audit.whereabouts import PodPlace, pod_place
+from dragoon.prepare.enforcement.cap_probe import PREFIX
+
+
+@dataclass(frozen=True, slots=True)
+class Sighting:
+    """A process that uses a card now.
+
+    mig_uuid: the MIG device in which it runs, None outside MIG mode. started: clock ticks after
+    boot, which with its pid tells it from every other one. inner_pid: its pid as its container
+    sees it. place: None for a process of the host.
+    """
+
+    card: PciAddress
+    process: GpuProcess
+    started: int = 0
+    inner_pid: int | None = None
+    mig_uuid: str | None = None
+    place: PodPlace | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """What was seen, and why a card could not be looked at."""
+
+    sightings: tuple[Sighting, ...] = ()
+    problems: Mapping[PciAddress, str] = field(default_factory=dict)
+
+
+def look(cards: Iterable[PciAddress], processes: Processes, mig: MigCards, proc_root: Path) -> Look:
+    """Asks every card; one that does not answer costs no other.
+
+    Processes that have ended by now, and those of our own probe of caps, are left out.
+    """
+    seen: list[Sighting] = []
+    problems: dict[PciAddress, str] = {}
+    for card in cards:
+        try:
+            listed = processes(card)
+            devices = _devices(card, listed, mig)
+        except DragoonError as error:
+            problems[card] = str(error)
+        else:
+            seen += _found(card, listed, devices, proc_root)
+    return Look(tuple(seen), problems)
+
+
+def _devices(
+    card: PciAddress, listed: Sequence[GpuProcess], mig: MigCards
+) -> dict[tuple[int, int], str]:
+    """The UUIDs of MIG devices by the ids of their instances."""
+    if all(one.gpu_instance is None for one in listed):
+        return {}
+    return {
+        (instance.identity, one.identity): one.uuid
+        for instance in mig.instances(card)
+        for one in instance.compute
+    }
+
+
+def _found(
+    card: PciAddress,
+    listed: Iterable[GpuProcess],
+    devices: dict[tuple[int, int], str],
+    proc_root: Path,
+) -> Iterator[Sighting]:
+    for process in listed:
+        uuid = None
+        if process.gpu_instance is not None and process.compute_instance is not None:
+            uuid = devices.get((process.gpu_instance, process.compute_instance))
+            if uuid is None:
+                continue  # the instance was removed after the processes were listed
+        folder = proc_root / str(process.pid)
+        with suppress(OSError, ValueError, IndexError):
+            cgroup = _text(folder / "cgroup")
+            if f"/{PREFIX}" in cgroup:
+                continue
+            yield Sighting(
+                card, process, _started(folder), _inner_pid(folder), uuid, pod_place(cgroup)
+            )
+
+
+def _started(folder: Path) -> int:
+    """Field 22 of proc_pid_stat(5); the name before it may hold anything, ")" included."""
+    return int(_text(folder / "stat").rpartition(")")[2].split()[19])
+
+
+def _inner_pid(folder: Path) -> int | None:
+    """The last pid of NSpid in proc_pid_status(5): that of the innermost namespace."""
+    for line in _text(folder / "status").splitlines():
+        if line.startswith("NSpid:"):
+            return int(line.split()[-1])
+    return None
+
+
+def _text(file: Path) -> str:
+    return file.read_text(encoding="utf-8", errors="replace")
