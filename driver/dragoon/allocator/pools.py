@@ -97,7 +97,7 @@ def _pool(pool: PoolSlices, node: Node) -> Pool | None:
     problem = _duplicate_device(slices) or _wrong_counters(same)
     if problem:
         return Pool(pool.id, node, problem=f"invalid: {problem}", invalid=True)
-    return Pool(pool.id, node, slices, _counters(same), pool.rules)
+    return Pool(pool.id, node, slices, counters_of(same), pool.rules)
 
 
 def _is_relevant(one: Slice, node: Node) -> bool:
@@ -138,7 +138,8 @@ def _wrong_counters(slices: list[Slice]) -> str:
     return ""
 
 
-def _counters(slices: list[Slice]) -> Counters | None:
+def counters_of(slices: list[Slice]) -> Counters | None:
+    """The counters of the slices of one generation, None where no device takes any."""
     consumers: dict[str, Counts] = {}
     for device in (device for one in slices if not one.counter_sets for device in one.devices):
         if device.counters:
