@@ -15,8 +15,9 @@ from dragoon.api.gang import Topology
 
 Amounts = Mapping[str, int]
 """Amounts by resource name, in kube-scheduler's whole numbers."""
-STEPS: Final = 20_000
-"""Attempts on nodes before the planner gives up."""
+STEPS: Final = 400_000
+"""Devices tried, over all nodes, before the planner gives up."""
+ANYWHERE: Final = Topology()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -103,7 +104,7 @@ class GangAsk:
     members: tuple[PodAsk, ...]
     minimum: int
     maximum: int = 0
-    topology: Topology = Topology()
+    topology: Topology = ANYWHERE
     excluded: frozenset[str] = frozenset()
     tolerations: tuple[Toleration, ...] = ()
 
@@ -220,7 +221,7 @@ Outcome = GangPlan | NoRoom | SearchStopped | Refused
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """How much one plan may cost. steps: attempts on nodes. advice: steps for the search for a change."""
+    """How much one plan may cost, in devices tried. advice: for the search for a change that helps."""
 
     steps: int = STEPS
     advice: int = STEPS
