@@ -6,15 +6,19 @@
 | `MigCards` | dividing a card | `NvmlGpus.mig` | `gpu.mig_memory.MemoryMigCards` |
 | `Processes` | who uses a card | `NvmlGpus.processes` | `gpu.mig_memory.MemoryMigCards` |
 | `MemoryLimits` | the driver's caps per cgroup | `NvmlGpus.limits` | `gpu.limits_memory.MemoryCaps` |
+| `Conditions` | how well the cards are | `NvmlGpus.conditions` | `gpu.condition_memory.MemoryConditions` |
+| `GpuEvents` | what they raise | `NvmlGpus.events` | `gpu.condition_memory.MemoryEvents` |
 
 The calls of all ports block (NVML may take seconds on a busy or sick card): never call them on the
 event loop. They may be called from several threads. Cards are named by PCI address.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
+from dragoon.gpu.condition import Condition, Polled
 from dragoon.gpu.limits import MemoryLimit
 from dragoon.gpu.mig import GpuProcess, MigCard, MigInstance
 from dragoon.gpu.model import Inventory, MigMode, PciAddress, Placement
@@ -112,6 +116,29 @@ class MemoryLimits(Protocol):
         """Sets the limit, and returns what was read back. Whoever deletes the cgroup clears it.
 
         Raises HardwareError when it reads back differently.
+        """
+        ...
+
+
+class Conditions(Protocol):
+    """How well the cards are."""
+
+    def __call__(self) -> Mapping[PciAddress, Condition]:
+        """Asks every card now; one that answers nothing is absent, and costs nobody else.
+
+        Raises DriverMissingError, HardwareError when the library as a whole fails.
+        """
+        ...
+
+
+class GpuEvents(Protocol):
+    """What cards raise by themselves. One caller at a time."""
+
+    def poll(self) -> Polled:
+        """What was raised since the call before; returns within a fraction of a second.
+
+        Listening begins with the first call. A new opening of the library begins anew, and says so.
+        Raises DriverMissingError, HardwareError when the library as a whole fails.
         """
         ...
 

@@ -13,6 +13,8 @@ from dragoon.gpu.mig import MigInstance
 from dragoon.gpu.model import Gpu, Inventory, MigProfile, PciAddress
 from dragoon.gpu.nvml.asking import Asking, CardSilentError
 from dragoon.gpu.nvml.card import look_at
+from dragoon.gpu.nvml.condition import NvmlConditions
+from dragoon.gpu.nvml.events import NvmlEvents
 from dragoon.gpu.nvml.library import Library
 from dragoon.gpu.nvml.links import with_known_ends
 from dragoon.gpu.nvml.lost import locate, told_apart
@@ -36,8 +38,8 @@ class Survey:
 class NvmlGpus:
     """Implements the ports of `gpu.port` with the driver library. Thread-safe; calls block.
 
-    Itself it is the port `Gpus`; `mig`, `processes` and `limits` are the others. A look never
-    waits for a change of a card, nor the other way round.
+    Itself it is the port `Gpus`; `mig`, `processes`, `limits`, `conditions` and `events` are the
+    others. A look never waits for a change of a card, nor the other way round.
 
     `stand_in` is a library to use in place of the installed one; then `simulated` is true. The
     library lists cards as they were when it was opened, so it is opened again after a look that
@@ -62,6 +64,8 @@ class NvmlGpus:
         self.processes = NvmlProcesses(self.session, self.roots)
         self.mig = NvmlMigCards(self.session, self.roots, self._forget_opening)
         self.limits = NvmlMemoryLimits(self.session)
+        self.conditions = NvmlConditions(self._library, self.session)
+        self.events = NvmlEvents(self._library, self.session)
 
     @contextmanager
     def session(self) -> Iterator[tuple[BusCard, ...]]:
@@ -109,6 +113,7 @@ class NvmlGpus:
         if addresses == self._opened_with or self._library.shut_when_alone():
             self._opened_with = addresses  # else a later call sees to it
         self._library.open()
+        self.events.renew()
 
     def _forget_opening(self) -> None:
         self._opened_with = None

@@ -22,7 +22,7 @@ def look_at(index: int, roots: Roots) -> Gpu | LostGpu:
     address = None
     try:
         handle = asking.must("handle", partial(pynvml.nvmlDeviceGetHandleByIndex, index))
-        address = asking.must("PCI address", partial(_address, handle))
+        address = asking.must("PCI address", partial(read_address, handle))
         uuid = asking.must("UUID", partial(pynvml.nvmlDeviceGetUUID, handle))
         return _describe(handle, asking, roots, address=address, index=index, uuid=uuid)
     except CardSilentError as silent:
@@ -57,7 +57,8 @@ def _describe(
     )
 
 
-def _address(handle: object) -> PciAddress:
+def read_address(handle: object) -> PciAddress:
+    """Where the card of that handle is. Raises what pynvml raises."""
     info = pynvml.nvmlDeviceGetPciInfo_v3(handle)
     return PciAddress(info.domain, info.bus, info.device)
 

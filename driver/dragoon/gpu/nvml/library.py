@@ -88,6 +88,13 @@ class Library:
         self._loaded = stand_in
         self._is_open = False
         self._opening = threading.Lock()
+        self.openings = 0
+        """How often it was opened: what belongs to one opening ends with it."""
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it is initialised now."""
+        return self._is_open
 
     @contextmanager
     def held(self) -> Iterator[None]:
@@ -113,6 +120,7 @@ class Library:
             if not self._is_open:
                 self.ask("initialise", pynvml.nvmlInit)
                 self._is_open = True
+                self.openings += 1
 
     def shut_when_alone(self) -> bool:
         """Like `shut`, unless somebody else uses the library now; says whether it was done."""

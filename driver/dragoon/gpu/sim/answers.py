@@ -36,7 +36,7 @@ _REMOTE_GPU, _REMOTE_SWITCH = 0, 2  # NVML_NVLINK_DEVICE_TYPE_*
 _SPEED_OF_LINK, _SPEED_COMMON = 164, 90  # NVML_FI_DEV_NVLINK_GET_SPEED, ..._SPEED_MBPS_COMMON
 _RESETLESS = 184  # NVML_FI_DEV_IS_RESETLESS_MIG_SUPPORTED
 _UNSIGNED_INT = 1  # NVML_VALUE_TYPE_UNSIGNED_INT
-_XID_CRITICAL = 0x8  # nvmlEventTypeXidCriticalError
+_RECOVERY = 230  # NVML_FI_DEV_GET_GPU_RECOVERY_ACTION
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,6 +242,8 @@ def _field(view: View, field: int, scope: int) -> int | None:
     links = len(view.card.wires)
     if field == _RESETLESS and view.card.mig:
         return int(is_resetless(view.card))
+    if field == _RECOVERY:
+        return view.now.condition.recovery
     if field == _SPEED_COMMON and links:
         return view.card.link_mb_per_second
     if field == _SPEED_OF_LINK and scope < links:
@@ -275,11 +277,6 @@ def _put_fabric(view: View, info: Any) -> int:
     return SUCCESS
 
 
-def _event_types(view: View, reference: Any) -> int:
-    del view
-    return put_number(reference, _XID_CRITICAL)
-
-
 DEVICE_ANSWERS: dict[str, Callable[..., int]] = {
     "nvmlDeviceGetArchitecture": _architecture,
     "nvmlDeviceGetBrand": _brand,
@@ -302,6 +299,5 @@ DEVICE_ANSWERS: dict[str, Callable[..., int]] = {
     "nvmlDeviceGetNvLinkVersion": _link_version,
     "nvmlDeviceGetNumaNodeId": _memory_node,
     "nvmlDeviceGetPciInfo_v3": _pci_info,
-    "nvmlDeviceGetSupportedEventTypes": _event_types,
     "nvmlDeviceGetUUID": _uuid,
 }

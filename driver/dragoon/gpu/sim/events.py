@@ -60,6 +60,11 @@ def wait(
                 return TIMEOUT
     data = target(reference)
     data.eventType, data.eventData = event.kind, event.data
-    data.gpuInstanceId = data.computeInstanceId = _NO_INSTANCE
+    data.gpuInstanceId = _or_none(event.gpu_instance)
+    data.computeInstanceId = _or_none(event.compute_instance)
     put_member(data, "device", handles.address(Thing(Kind.DEVICE, event.slot)))
     return SUCCESS
+
+
+def _or_none(instance: int | None) -> int:
+    return _NO_INSTANCE if instance is None else instance

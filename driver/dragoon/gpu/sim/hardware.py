@@ -18,7 +18,7 @@ from dragoon.gpu.pci import Roots
 from dragoon.gpu.sim.accounting import with_accounting, with_allocation, without_process
 from dragoon.gpu.sim.codes import TEXTS
 from dragoon.gpu.sim.machine import FabricRecord, Machine
-from dragoon.gpu.sim.occupants import Accounting, ProcessState
+from dragoon.gpu.sim.occupants import Accounting, ConditionState, ProcessState
 from dragoon.gpu.sim.partitioning import (
     RefusedError,
     rebooted,
@@ -199,9 +199,27 @@ class Hardware:
         """Another driver: one that counts memory per cgroup in that way, or (None) an older one."""
         self.change(lambda state: with_accounting(state, mode))
 
-    def raise_xid(self, slot: int, xid: int) -> None:
-        """The card reports an XID to everybody who registered for critical errors."""
-        self.change(lambda state: raised(state, slot, _XID, xid))
+    def raise_xid(
+        self,
+        slot: int,
+        xid: int,
+        gpu_instance: int | None = None,
+        compute_instance: int | None = None,
+    ) -> None:
+        """The card reports an XID to everybody who registered for critical errors.
+
+        gpu_instance, compute_instance: the ids of the MIG instance that it is about.
+        """
+        instance = gpu_instance, compute_instance
+        self.change(lambda state: raised(state, slot, _XID, xid, instance))
+
+    def raise_event(self, slot: int, kind: int) -> None:
+        """The card raises another event, a bit of nvmlEventType*, to who registered for it."""
+        self.change(lambda state: raised(state, slot, kind, 0))
+
+    def set_condition(self, slot: int, condition: ConditionState) -> None:
+        """What the card answers about its own health from now on."""
+        self.change(lambda state: changed(state, slot, condition=condition))
 
     def fail(self, fault: Fault) -> None:
         """A symbol starts to fail."""

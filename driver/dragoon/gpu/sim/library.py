@@ -30,6 +30,7 @@ from dragoon.gpu.sim.codes import (
     put_text,
     target,
 )
+from dragoon.gpu.sim.condition_answers import CONDITION_ANSWERS
 from dragoon.gpu.sim.events import EventSet, wait
 from dragoon.gpu.sim.handles import Handles, Kind, Thing
 from dragoon.gpu.sim.hardware import Hardware
@@ -43,8 +44,10 @@ from dragoon.gpu.sim.usage_answers import (
     LimitAnswers,
 )
 
+_OF_CARDS = {**DEVICE_ANSWERS, **CONDITION_ANSWERS}
 _HANDLE_BY_INDEX = "nvmlDeviceGetHandleByIndex_v2"
 _HANDLE_BY_ADDRESS = "nvmlDeviceGetHandleByPciBusId_v2"
+_REGISTER_EVENTS = "nvmlDeviceRegisterEvents"
 _DEVICES = (Kind.DEVICE, Kind.MIG_DEVICE)
 _BEFORE_INITIALISATION = frozenset({"nvmlInitWithFlags", "nvmlErrorString"})
 _MISSING_CARDS = frozenset({Loss.UNLISTED, Loss.OFF_BUS})
@@ -73,14 +76,14 @@ class SimulatedLibrary:
             "nvmlDeviceGetCount_v2": self._count,
             _HANDLE_BY_INDEX: self._handle_by_index,
             _HANDLE_BY_ADDRESS: self._handle_by_address,
-            "nvmlDeviceRegisterEvents": self._register_events,
+            _REGISTER_EVENTS: self._register_events,
             "nvmlEventSetCreate": self._create_event_set,
             "nvmlEventSetFree": self._free_event_set,
             "nvmlEventSetWait_v2": self._wait,
         }
         of_instances = MigAnswers(hardware, self._handles).table()
         of_devices = {**USAGE_ANSWERS, **LimitAnswers(hardware).table()}
-        both = {**DEVICE_ANSWERS, **MIG_DEVICE_ANSWERS}
+        both = {**_OF_CARDS, **MIG_DEVICE_ANSWERS}
         self._functions = {
             **{name: self._plain(name, answer) for name, answer in whole.items()},
             **{name: self._plain(name, self._of_device(name), _DEVICES) for name in both},
@@ -145,7 +148,7 @@ class SimulatedLibrary:
 
     def _of_device(self, symbol: str) -> Callable[..., int]:
         """What a symbol answers for a card's handle, and what for a MIG device's."""
-        of_card, of_mig = DEVICE_ANSWERS.get(symbol), MIG_DEVICE_ANSWERS.get(symbol)
+        of_card, of_mig = _OF_CARDS.get(symbol), MIG_DEVICE_ANSWERS.get(symbol)
 
         def answer(state: State, thing: Thing, *arguments: Any) -> int:
             if thing.kind is Kind.MIG_DEVICE and of_mig is not None:
@@ -159,9 +162,12 @@ class SimulatedLibrary:
         return answer
 
     def _slot_wanted(self, symbol: str, arguments: tuple[Any, ...]) -> int | None:
-        """The card whose handle is asked for."""
+        """The card whose handle is asked for, or whose events."""
         if symbol == _HANDLE_BY_INDEX:
             return self._slot_of_index(arguments[0])
+        if symbol == _REGISTER_EVENTS:
+            card = self._handles.thing(arguments[0], Kind.DEVICE)
+            return card.slot if card else None
         return None
 
     def _slot_of_index(self, index: Any) -> int | None:
@@ -190,6 +196,8 @@ class SimulatedLibrary:
     def _shutdown(self, _state: State) -> int:
         with self._guard:
             self._opened -= 1
+            if not self._opened:
+                self._event_sets.clear()
         return SUCCESS
 
     def _error_string(self, _state: State, code: Any) -> bytes:

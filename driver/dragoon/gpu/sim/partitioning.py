@@ -232,8 +232,9 @@ def compute_instance_with(
 
 
 def _reset(state: State, slot: int) -> State:
-    pending = state.cards[slot].mig_pending
-    return changed(state, slot, instances=(), mig_enabled=pending)
+    now = state.cards[slot]
+    condition = now.condition.after_reset()
+    return changed(state, slot, instances=(), mig_enabled=now.mig_pending, condition=condition)
 
 
 def _put(state: State, slot: int, instance: GpuInstanceState) -> State:

@@ -2,14 +2,20 @@
 
 import enum
 import uuid
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import msgspec
 
 from dragoon.errors import InvalidInputError, StateError
 from dragoon.gpu.model import PciAddress
 from dragoon.gpu.sim.machine import FabricRecord, Machine
-from dragoon.gpu.sim.occupants import Accounting, CapState, GpuInstanceState, ProcessState
+from dragoon.gpu.sim.occupants import (
+    Accounting,
+    CapState,
+    ConditionState,
+    GpuInstanceState,
+    ProcessState,
+)
 
 _VERSION = 1
 _EVENTS_KEPT = 256
@@ -47,12 +53,17 @@ class Fault:
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """An event that a card raised: bit of nvmlEventType*, and its number (an XID)."""
+    """An event that a card raised: bit of nvmlEventType*, and its data (an XID).
+
+    gpu_instance, compute_instance: the MIG instance that it is about; None for the whole card.
+    """
 
     number: int
     slot: int
     kind: int
     data: int
+    gpu_instance: int | None = None
+    compute_instance: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +85,7 @@ class CardState:
     instances: tuple[GpuInstanceState, ...] = ()
     processes: tuple[ProcessState, ...] = ()
     caps: tuple[CapState, ...] = ()
+    condition: ConditionState = field(default_factory=ConditionState)
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,10 +161,16 @@ def changed(state: State, slot: int, **values: object) -> State:
     return replace(state, cards=tuple(cards))
 
 
-def raised(state: State, slot: int, kind: int, data: int) -> State:
+def raised(
+    state: State,
+    slot: int,
+    kind: int,
+    data: int,
+    instance: tuple[int | None, int | None] = (None, None),
+) -> State:
     """The state with one more event; only the newest events are kept."""
     changed(state, slot)
-    event = Event(state.next_event, slot, kind, data)
+    event = Event(state.next_event, slot, kind, data, *instance)
     events = (*state.events, event)[-_EVENTS_KEPT:]
     return replace(state, events=events, next_event=state.next_event + 1)
 

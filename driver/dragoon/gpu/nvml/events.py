@@ -1,0 +1,173 @@
+"""What cards raise by themselves, through an event set of NVML.
+
+pynvml has one library for the whole process, and whoever waits in it keeps others from opening it
+anew. So a wait inside is short, and the caller pauses between two of them. An event set belongs to
+one opening of the library: a new opening registers anew, at once.
+"""
+
+import ctypes
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+import pynvml
+
+from dragoon.gpu.condition import EventKind, GpuEvent, Polled
+from dragoon.gpu.model import PciAddress
+from dragoon.gpu.nvml.asking import Asking, CardSilentError
+from dragoon.gpu.nvml.card import read_address
+from dragoon.gpu.nvml.handles import Session
+from dragoon.gpu.nvml.library import Library
+
+_WAIT_MS = 10
+_MOST_EVENTS = 256
+"""In one call: a card that raises without an end must not keep the caller."""
+_NO_INSTANCE = 0xFFFFFFFF  # nvml.h: the event is not about one MIG instance
+_KINDS = {
+    pynvml.nvmlEventTypeXidCriticalError: EventKind.XID,
+    pynvml.nvmlEventTypeDoubleBitEccError: EventKind.DOUBLE_BIT_ECC,
+    pynvml.nvmlEventTypeDramRetirementEvent: EventKind.RETIREMENT,
+    pynvml.nvmlEventTypeDramRetirementFailure: EventKind.RETIREMENT_FAILED,
+    pynvml.nvmlEventTypeNonFatalPoisonError: EventKind.POISON,
+    pynvml.nvmlEventTypeFatalPoisonError: EventKind.FATAL_POISON,
+    pynvml.nvmlEventTypeGpuUnavailableError: EventKind.UNAVAILABLE,
+    pynvml.nvmlEventTypeGpuRecoveryAction: EventKind.RECOVERY,
+}
+_WANTED = sum(_KINDS)
+
+
+@dataclass(frozen=True, slots=True)
+class _Listening:
+    """One event set: whose handles are whose, and who raises nothing. set is None without one."""
+
+    opening: int
+    set: Any
+    handles: Mapping[int | None, PciAddress] = field(default_factory=dict)
+    unwatched: Mapping[PciAddress, str] = field(default_factory=dict)
+
+
+class NvmlEvents:
+    """Implements `gpu.port.GpuEvents`. `renew` may be called from any thread."""
+
+    def __init__(self, library: Library, session: Session) -> None:
+        self._library = library
+        self._session = session
+        self._guard = threading.Lock()
+        self._wanted = False
+        self._listening = _Listening(0, None)
+        self._renewed = False
+        self._told_lost = 0
+
+    def poll(self) -> Polled:
+        """See `gpu.port.GpuEvents`."""
+        self._wanted = True
+        if self._listening.opening != self._library.openings or not self._library.is_open:
+            with self._session():
+                self.renew()
+        with self._library.held():
+            listening = self._listening
+            events, lost = self._take(listening) if listening.set is not None else ((), False)
+        renewed, self._renewed = self._renewed, False
+        if lost and self._told_lost == listening.opening:
+            lost = False  # the set says so again and again until it is made anew
+        elif lost:
+            self._told_lost = listening.opening
+        return Polled(events, renewed, listening.unwatched, lost)
+
+    def renew(self) -> None:
+        """Registers with the opening that there is now, if anybody listens; only while held."""
+        with self._guard:
+            if self._wanted and self._listening.opening != self._library.openings:
+                self._listening = self._listen(self._library.openings)
+                self._renewed = True
+
+    def _listen(self, opening: int) -> _Listening:
+        count = self._library.ask("count of GPUs", pynvml.nvmlDeviceGetCount)
+        events, code = Asking().answer("event set", pynvml.nvmlEventSetCreate)
+        cards = [card for card in map(_card, range(count)) if card is not None]
+        reasons = {
+            address: f"no event set (NVML code {code})"
+            if events is None
+            else _register(handle, events)
+            for handle, address in cards
+        }
+        return _Listening(
+            opening,
+            events,
+            {_pointer(handle): address for handle, address in cards},
+            {address: reason for address, reason in reasons.items() if reason},
+        )
+
+    def _take(self, listening: _Listening) -> tuple[tuple[GpuEvent, ...], bool]:
+        """The events that wait, and whether the set says that a card is lost."""
+        found: list[GpuEvent] = []
+        while len(found) < _MOST_EVENTS:
+            try:
+                data = pynvml.nvmlEventSetWait_v2(listening.set, _WAIT_MS)
+            except pynvml.NVMLError as error:
+                if error.value == pynvml.NVML_ERROR_TIMEOUT:
+                    break
+                if error.value == pynvml.NVML_ERROR_GPU_IS_LOST:
+                    return tuple(found), True
+                if not found:
+                    self._library.ask("wait for events", partial(_again, error))
+                break
+            kind = _KINDS.get(data.eventType)
+            if kind is not None:
+                found.append(_event(kind, data, listening.handles))
+        return tuple(found), False
+
+
+def _card(index: int) -> tuple[Any, PciAddress] | None:
+    """The handle of a card and where it is; None for a card that is silent."""
+    asking = Asking()
+    try:
+        handle = asking.must("handle", partial(pynvml.nvmlDeviceGetHandleByIndex, index))
+        return handle, asking.must("PCI address", partial(read_address, handle))
+    except CardSilentError:
+        return None
+
+
+def _register(handle: Any, events: Any) -> str:
+    """Registers for what the card can raise of what is wanted; answers why not, or nothing."""
+    try:
+        kinds = pynvml.nvmlDeviceGetSupportedEventTypes(handle) & _WANTED
+        if not kinds & pynvml.nvmlEventTypeXidCriticalError:
+            return "the card does not report XIDs"
+        pynvml.nvmlDeviceRegisterEvents(handle, kinds, events)
+    except pynvml.NVMLError as error:
+        return f"{error} (NVML code {error.value})"
+    return ""
+
+
+def _again(error: pynvml.NVMLError) -> None:
+    raise error
+
+
+def _event(kind: EventKind, data: Any, handles: Mapping[int | None, PciAddress]) -> GpuEvent:
+    return GpuEvent(
+        kind,
+        handles.get(_pointer(data.device)) or _asked(data.device),
+        data.eventData if kind is EventKind.XID else 0,
+        _instance(data.gpuInstanceId),
+        _instance(data.computeInstanceId),
+    )
+
+
+def _asked(handle: Any) -> PciAddress | None:
+    """Where a card is that was not there when listening began; a lost one does not say it."""
+    try:
+        return read_address(handle)
+    except pynvml.NVMLError:
+        return None
+
+
+def _instance(identity: int) -> int | None:
+    return None if identity == _NO_INSTANCE else identity
+
+
+def _pointer(handle: Any) -> int | None:
+    """Two handles of one card are not equal; what they point to is."""
+    return ctypes.cast(handle, ctypes.c_void_p).value
