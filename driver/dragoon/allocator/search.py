@@ -64,13 +64,18 @@ class Chosen:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Problem:
-    """What the search is asked. claims: of one pod, not allocated yet, in the pod's order."""
+    """What the search is asked. claims: of one pod, not allocated yet, in the pod's order.
+
+    twins: the claims that are like the one before them, by index. Their devices are searched in the
+    same order only, as the other orders are the same solutions again; kube-scheduler has none.
+    """
 
     claims: Sequence[Claim]
     classes: Mapping[str, DeviceClass]
     pools: Sequence[Pool]
     usage: Mapping[PoolId, PoolUsage]
     node: Node
+    twins: frozenset[int] = frozenset()
 
     def usage_of(self, pool: Pool) -> PoolUsage:
         """What is held of a pool."""
@@ -92,12 +97,33 @@ Solution = tuple[tuple[Chosen, ...], ...]
 """The devices of each claim, in the order they were chosen."""
 
 
+@dataclass(slots=True)
+class Attempts:
+    """How many devices may still be tried. Mutable; searches may share one."""
+
+    left: int = ATTEMPT_LIMIT
+
+    def count(self) -> None:
+        """Takes one. Raises SearchStoppedError where there is none left."""
+        self.left -= 1
+        if self.left < 0:
+            raise SearchStoppedError("no solution found within the limit of attempts")
+
+
 def solve(problem: Problem, *, attempts: int = ATTEMPT_LIMIT) -> Solution | None:
-    """The first solution, or None where there is none.
+    """The first solution, or None where there is none. Gives up after that many attempts.
+
+    Raises as solve_within does.
+    """
+    return solve_within(problem, Attempts(attempts))
+
+
+def solve_within(problem: Problem, attempts: Attempts) -> Solution | None:
+    """The same with attempts that others share.
 
     Raises SelectorError, CapacityError, AllDevicesError and TooManyDevicesError where
     kube-scheduler's attempt ends with an error, UnsupportedError where the search comes to
-    something it cannot judge, SearchStoppedError after that many attempts.
+    something it cannot judge, SearchStoppedError when no attempts are left.
     """
     return _Search(problem, attempts).run()
 
@@ -121,9 +147,9 @@ class _Wish:
 class _Search:
     """One run. Mutable: what is chosen so far."""
 
-    def __init__(self, problem: Problem, attempts: int) -> None:
+    def __init__(self, problem: Problem, attempts: Attempts) -> None:
         self._problem = problem
-        self._left = attempts
+        self._attempts = attempts
         self._trials = [
             Trial(pool, problem.usage_of(pool)) for pool in problem.pools if not pool.problem
         ]
@@ -191,15 +217,34 @@ class _Search:
         if number == len(of_claim):
             # What a later claim has too much of is nothing this claim's limit is about.
             return _MISSED if (outcome := self._claim(index + 1)) == _EXCEEDED else outcome
+        first, pool, start = self._start(index, number)
         if not self._problem.claims[index].requests[number].prioritized:
-            return self._fill(of_claim[number][0], 0, 0, 0)
+            return self._fill(of_claim[number][0], 0, pool, start)
         exceeded = True
-        for wish in of_claim[number]:
-            outcome = self._fill(wish, 0, 0, 0)
+        for alternative, wish in enumerate(of_claim[number][first:], first):
+            outcome = self._fill(wish, 0, *((pool, start) if alternative == first else (0, 0)))
             if outcome == _FOUND:
                 return _FOUND
             exceeded = exceeded and outcome == _EXCEEDED
         return _EXCEEDED if exceeded else _MISSED
+
+    def _start(self, index: int, number: int) -> tuple[int, int, int]:
+        """Alternative, pool and position before which nothing new is found for a request.
+
+        The first device of a twin does not come before the first one of its twin.
+        """
+        if number or index not in self._problem.twins:
+            return 0, 0, 0
+        before = self._chosen[index - 1][0]
+        for alternative, wish in enumerate(self._wishes[index - 1][0]):
+            if wish.request is not before.request:
+                continue
+            if wish.request.everything:
+                return alternative, 0, 0
+            for at, found in enumerate(wish.lists):
+                if found is not None and before.candidate in found:
+                    return alternative, at, found.index(before.candidate)
+        raise AssertionError("a chosen device is one of the candidates")
 
     def _fill(self, wish: _Wish, filled: int, pool: int, start: int) -> int:
         """Finds the rest of a wish, of which `filled` devices are found, and all after it.
@@ -270,7 +315,7 @@ class _Search:
 
     def _take(self, wish: _Wish, trial: Trial, candidate: Candidate) -> bool:
         """Chooses the device if counters, taints, constraints and capacity let it be chosen."""
-        self._count_attempt()
+        self._attempts.count()
         reserved = trial.reserve(candidate)
         if reserved is False:
             return False
@@ -313,8 +358,3 @@ class _Search:
             constraint.remove(wish.request)
         if chosen.reserved:
             trial.release(candidate)
-
-    def _count_attempt(self) -> None:
-        self._left -= 1
-        if self._left < 0:
-            raise SearchStoppedError("no solution found within the limit of attempts")
