@@ -69,6 +69,11 @@ class NodeEnforcement:
         return cls(tuple(usable), unavailable or {})
 
     @property
+    def probed(self) -> bool:
+        """Whether anything was found out yet: a tier that does not work has its reason here."""
+        return bool(self.tiers or self.unavailable)
+
+    @property
     def default(self) -> Tier | None:
         """The tier of a share whose claim asks for none; None where GPUs cannot be shared."""
         return self.tiers[0] if self.tiers else None

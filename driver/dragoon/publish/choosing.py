@@ -59,6 +59,7 @@ def choose(gpu: Gpu, division: Division | None, wishes: Wishes) -> Choice:
         reason = obstacle(gpu.memory_bytes, wishes.enforcement)
         if reason:
             wanted.remove(Form.SHARED)
+        if reason and wishes.enforcement.probed:
             problems.append(f"no shares: {reason}")
     possible, why = _possible(gpu, division, wishes)
     if why:

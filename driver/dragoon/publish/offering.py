@@ -106,7 +106,10 @@ class Offering:
             self._news.set()
 
     def enforce(self, found: NodeEnforcement) -> None:
-        """What this node can hold shares by; the last answer counts. Before the first: nothing."""
+        """What this node can hold shares by; the last answer counts.
+
+        Before the first there are no new shares, and those of an earlier process stay.
+        """
         if found != self._settings.enforcement:
             self._settings = replace(self._settings, enforcement=found)
             self._news.set()
@@ -156,6 +159,8 @@ class Offering:
 
     async def _offer(self, look: Look, inventory: Inventory) -> None:
         self._wanted = wanted(look.node, self._settings, look.floor)
+        if not self._settings.enforcement.probed and self._was_shared():
+            return  # the answer is on its way; without it the shares would be withdrawn
         found = owners.find(look.node, look.slices, inventory, driver=self._driver)
         self._tell_owners(look.node, () if owners.coexists(look.node) else found)
         hardware = await self._looker.at_hardware(inventory, mig=self._is_divided())
@@ -190,6 +195,12 @@ class Offering:
         """Whether MIG matters: it is wanted, or was published."""
         return Form.MIG in self._wanted.wishes.forms or any(
             attributes.PROFILE in (raw.get("attributes") or {}) for raw in self._last_seen.values()
+        )
+
+    def _was_shared(self) -> bool:
+        """Whether shares are wanted, and an earlier process published some."""
+        return Form.SHARED in self._wanted.wishes.forms and any(
+            raw.get("allowMultipleAllocations") for raw in self._last_seen.values()
         )
 
     async def _stay(

@@ -47,9 +47,14 @@ class Node:
 
     @contextlib.asynccontextmanager
     async def offering(
-        self, wishes: Wishes = ALL, *, settle: float = 0.0, enforcement: NodeEnforcement = HAMI
+        self,
+        wishes: Wishes = ALL,
+        *,
+        settle: float = 0.0,
+        enforcement: NodeEnforcement = HAMI,
+        published: bool = True,
     ) -> AsyncIterator[tuple[Offering, Publisher]]:
-        """The node process, as soon as its devices stand."""
+        """The node process, as soon as its devices stand where `published`."""
         publisher = self.bench.publisher()
         recorder = EventRecorder(self.bench.api, DRIVER, NODE)
         made = Offering(
@@ -67,7 +72,8 @@ class Node:
         made.show(TWO)
         publisher.allow(True)
         async with running(publisher, recorder, made):
-            await publisher.published()
+            if published:
+                await publisher.published()
             yield made, publisher
 
     async def label(self, forms: str | None) -> None:
@@ -131,8 +137,21 @@ async def test_c56_all_forms_stand_in_a_complete_and_valid_pool(node: Node) -> N
 async def test_shares_wait_until_a_way_to_enforce_them_was_found(node: Node) -> None:
     async with node.offering(enforcement=NodeEnforcement()) as (made, _):
         assert f"{WHOLE}-shared" not in await node.devices()
+        assert made.problems == (), "nobody knows yet that there is one"
         made.enforce(HAMI)
         await until(lambda: _has(node, f"{WHOLE}-shared"))
+
+
+async def test_a_restarted_process_leaves_the_shares_alone_until_it_has_probed(node: Node) -> None:
+    async with node.offering():
+        shares = {name for name in await node.devices() if name.endswith("-shared")}
+    before = await node.bench.slices()
+    async with node.offering(enforcement=NodeEnforcement(), published=False) as (made, own):
+        await quiet_rounds(node)
+        assert await node.bench.slices() == before
+        made.enforce(HAMI)
+        await own.published()
+        assert shares <= await node.free()
 
 
 async def test_the_label_of_the_node_changes_the_forms(node: Node) -> None:
