@@ -66,11 +66,22 @@ class _Entry(Generic[T]):
     value: T
 
 
+@dataclass(frozen=True, slots=True)
+class _Read(Generic[T]):
+    """An object as it was read; entry is None where it could not be."""
+
+    key: Key
+    uid: str
+    revision: int
+    entry: _Entry[T] | None
+
+
 class Informer(Generic[T]):
     """Follows one resource. All methods belong to the event loop that runs run().
 
     decode turns a raw object into what is kept (default: the object itself); an object that it
-    fails on is left out of the copy and logged.
+    fails on is left out of the copy and logged. page: lists come in parts of this size, and decode
+    runs in another thread for each, one at a time: for collections that are large as raw objects.
     """
 
     def __init__(
@@ -82,6 +93,7 @@ class Informer(Generic[T]):
         fields: Mapping[str, str] | None = None,
         labels: str | None = None,
         decode: Callable[[Object], T] | None = None,
+        page: int = 0,
         backoff: Backoff | None = None,
         sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
         clock: Callable[[], float] = time.monotonic,
@@ -90,6 +102,7 @@ class Informer(Generic[T]):
         self._resource = resource
         self._scope: dict[str, Any] = {"namespace": namespace, "fields": fields, "labels": labels}
         self._decode: Callable[[Object], Any] = decode or _unchanged
+        self._page = page
         self._backoff = backoff or Backoff()
         self._sleep = sleep
         self._clock = clock
@@ -143,7 +156,17 @@ class Informer(Generic[T]):
         Versions of one server are numbers in order (KEP-5504).
         """
         if int(written["metadata"]["resourceVersion"]) > self._revision:
-            self._take(written)
+            self._take(self._read(written))
+
+    async def refresh(self) -> None:
+        """Lists past every cache, beside the watch; the copy is then at least as new as that list.
+
+        Raises what the list raises.
+        """
+        found, revision = await self._fetch()
+        # A watch that has come further has shown all that the list has, and what went since.
+        if revision > self._revision:
+            self._replace(found, revision)
 
     async def run(self) -> None:
         """Keeps the copy current until cancelled; errors of the API are waited out."""
@@ -164,11 +187,23 @@ class Informer(Generic[T]):
                 await self._pause(error)
 
     async def _list(self) -> None:
-        listing = await self._api.list(self._resource, **self._scope)
+        self._replace(*await self._fetch())
+        self._synced.set()
+
+    async def _fetch(self) -> tuple[list[_Read[T]], int]:
+        """All objects of one moment, and its version."""
+        found: list[_Read[T]] = []
+        if self._page:
+            pages = self._api.pages(self._resource, size=self._page, **self._scope)
+            async with contextlib.aclosing(pages):
+                async for listing in pages:
+                    found += await asyncio.to_thread(self._read_all, listing)
+        else:
+            listing = await self._api.list(self._resource, **self._scope)
+            found = self._read_all(listing)
         self._lists += 1
         self._heard()
-        self._replace(listing)
-        self._synced.set()
+        return found, int(listing.resource_version)
 
     async def _watch(self) -> None:
         stream = self._api.watch(
@@ -203,20 +238,19 @@ class Informer(Generic[T]):
         )
         await self._sleep(delay)
 
-    def _replace(self, listing: Listing) -> None:
-        revision = int(listing.resource_version)
+    def _replace(self, found: list[_Read[T]], revision: int) -> None:
         if revision < self._revision:
             # Only a server restored from a backup goes back: no entry is newer than its word.
             self._entries = {
                 key: _Entry(entry.uid, -1, entry.value) for key, entry in self._entries.items()
             }
-        found = {_key(entry) for entry in listing.items}
+        keys = {read.key for read in found}
         for key, entry in list(self._entries.items()):
             # What observe() brought after the list was made is newer than the list.
-            if key not in found and entry.revision <= revision:
+            if key not in keys and entry.revision <= revision:
                 self._forget(key)
-        for raw in listing.items:
-            self._take(raw)
+        for read in found:
+            self._take(read)
         self._revision = revision
 
     def _see(self, event: WatchEvent) -> None:
@@ -227,26 +261,31 @@ class Informer(Generic[T]):
             if entry is not None and entry.revision <= revision:
                 self._forget(key)
         elif event.kind != "BOOKMARK":
-            self._take(event.object)
+            self._take(self._read(event.object))
         self._revision = revision
 
-    def _take(self, raw: Object) -> None:
+    def _read_all(self, listing: Listing) -> list[_Read[T]]:
+        return [self._read(raw) for raw in listing.items]
+
+    def _read(self, raw: Object) -> _Read[T]:
         key, meta = _key(raw), raw["metadata"]
-        revision = int(meta["resourceVersion"])
-        old = self._entries.get(key)
-        if old is not None and revision <= old.revision:
-            return
-        if old is not None and old.uid != meta["uid"]:
-            self._forget(key)
-            old = None
+        uid, revision = meta["uid"], int(meta["resourceVersion"])
         try:
-            value = self._decode(raw)
+            return _Read(key, uid, revision, _Entry(uid, revision, self._decode(raw)))
         except Exception:  # one bad object must not cost the others
             log.exception("%s %s cannot be read, it is left out", self._resource.kind, key)
-            self._forget(key)
+            return _Read(key, uid, revision, None)
+
+    def _take(self, read: _Read[T]) -> None:
+        old = self._entries.get(read.key)
+        if old is not None and read.revision <= old.revision:
             return
-        self._entries[key] = _Entry(meta["uid"], revision, value)
-        self._tell(Change(key, None if old is None else old.value, value))
+        if old is not None and (old.uid != read.uid or read.entry is None):
+            self._forget(read.key)
+            old = None
+        if read.entry is not None:
+            self._entries[read.key] = read.entry
+            self._tell(Change(read.key, None if old is None else old.value, read.entry.value))
 
     def _forget(self, key: Key) -> None:
         old = self._entries.pop(key, None)
