@@ -1,14 +1,14 @@
 """The API server: raw objects in, raw objects out.
 
-`port` says what the rest of Dragoon may ask. `connecting` finds an API server and its credentials,
-`client` asks it through `kubernetes.aio`. `memory` is an API server in this process for tests and
+`port` says what the rest of Dragoon may ask. `connecting` finds an API server and its credentials
+(`access`; `kubeconfig` reads such files), `client` asks it through `transport`. `memory` is an API server in this process for tests and
 the demo (its parts: `store`, `writes`, `traits`, `claimrules`, `patching`, `selecting`, `faults`),
 `serving` puts it behind HTTP. `informer` keeps a local copy that follows a watch, `events` tells
 users what happened.
 
 May import: dragoon.api, dragoon.errors. Only this package imports `kubernetes`, and of it only the
-aio ApiClient, configuration and auth: typed models drop unknown fields. Only `client` and
-`connecting` import it at all, so that the others stay cheap to import.
+aio configuration and auth: typed models drop unknown fields. Only `kubeconfig` imports it at all,
+and is imported where there is such a file: a pod of the plugin never pays for it.
 
 Invariants: objects are plain JSON as the server has them, and callers own what they are given;
 every error that leaves the package is a DragoonError; nothing here logs a credential. The package

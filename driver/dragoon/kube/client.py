@@ -1,71 +1,49 @@
-"""A real API server, asked through the ApiClient of `kubernetes.aio`: raw JSON in and out.
+"""A real API server over HTTP: raw JSON in and out.
 
-The generated models and their decoder are never used: they drop fields they do not know and cost
-time (kubelet-tried.md 9). Every foreign exception is translated here.
+Typed models are never used: they drop fields they do not know and cost time (kubelet-tried.md 9).
+Every foreign exception is translated here.
 """
 
 import contextlib
 import random
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator, Mapping
-from dataclasses import dataclass, field
-from typing import Any, Final
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping
+from typing import Any
 
 import aiohttp
 import msgspec
-from kubernetes.aio.client.api_client import ApiClient
 
-from dragoon import __version__
 from dragoon.errors import ApiError, ApiGoneError, ApiUnavailableError
 from dragoon.kube import paths
+from dragoon.kube.access import Access
 from dragoon.kube.patching import check_shape
 from dragoon.kube.port import PODS, Listing, Object, PatchKind, Resource, WatchEvent
 from dragoon.kube.statuses import error_for, message_of, shortened
-
-USER_AGENT: Final = f"dragoon/{__version__}"
+from dragoon.kube.transport import Query, Request, Transport
 
 _PAGE = 500
-_JSON = "application/json"
 _CONNECT_S = 10.0
 _REQUEST_S = 30.0
 _WATCH_S = 300
 # Bookmarks come about once a minute: a stream silent for three of them is dead.
 _WATCH_SILENCE_S = 180.0
 
-Query = list[tuple[str, str]]
-
-
-@dataclass(frozen=True, slots=True)
-class _Request:
-    method: str
-    path: str
-    query: Query = field(default_factory=list)
-    body: Any = None
-    content_type: str = _JSON
-
-    def __str__(self) -> str:
-        return f"{self.method} {self.path}"
-
 
 class KubeClient:
     """The port `kube.port.Api` over HTTP(S).
 
-    reauthenticate is awaited once after an answer 401, then the call is made again.
     request_timeout is in seconds, for one request; watch_silence is how many seconds a watch may
     bring nothing, not even a bookmark, before its connection counts as dead.
     """
 
     def __init__(
         self,
-        api_client: ApiClient,
+        access: Access,
         *,
-        reauthenticate: Callable[[], Awaitable[None]] | None = None,
         request_timeout: float = _REQUEST_S,
         watch_silence: float = _WATCH_SILENCE_S,
         rng: random.Random | None = None,
     ) -> None:
-        api_client.user_agent = USER_AGENT
-        self._client = api_client
-        self._reauthenticate = reauthenticate
+        self._transport = Transport(access)
         self._timeout = aiohttp.ClientTimeout(total=request_timeout, sock_connect=_CONNECT_S)
         self._watch_timeout = aiohttp.ClientTimeout(
             total=None, sock_connect=_CONNECT_S, sock_read=watch_silence
@@ -75,13 +53,13 @@ class KubeClient:
     @property
     def server(self) -> str:
         """The URL of the API server, for messages."""
-        return str(self._client.configuration.host)
+        return self._transport.server
 
     async def version(self) -> str:
-        return str((await self._call(_Request("GET", "/version"))).get("gitVersion", ""))
+        return str((await self._call(Request("GET", "/version"))).get("gitVersion", ""))
 
     async def get(self, resource: Resource, name: str, *, namespace: str | None = None) -> Object:
-        return await self._call(_Request("GET", paths.item(resource, name, namespace)))
+        return await self._call(Request("GET", paths.item(resource, name, namespace)))
 
     async def list(
         self,
@@ -129,7 +107,7 @@ class KubeClient:
             ("timeoutSeconds", str(seconds)),
             *_selectors(fields, labels),
         ]
-        request = _Request("GET", path, query)
+        request = Request("GET", path, query)
         what = f"WATCH {path}"
         heard = False
         try:
@@ -151,14 +129,14 @@ class KubeClient:
     async def create(self, resource: Resource, body: Object, *, dry_run: bool = False) -> Object:
         path = paths.collection(resource, paths.home(resource, body))
         query: Query = [("dryRun", "All")] if dry_run else []
-        return await self._call(_Request("POST", path, query, body))
+        return await self._call(Request("POST", path, query, body))
 
     async def replace(
         self, resource: Resource, body: Object, *, subresource: str | None = None
     ) -> Object:
         name = body.get("metadata", {}).get("name", "")
         path = paths.item(resource, name, _namespace(body), subresource)
-        return await self._call(_Request("PUT", path, body=body))
+        return await self._call(Request("PUT", path, body=body))
 
     async def patch(
         self,
@@ -176,7 +154,7 @@ class KubeClient:
         if kind is PatchKind.APPLY:
             query.append(("force", "true"))
         path = paths.item(resource, name, namespace, subresource)
-        return await self._call(_Request("PATCH", path, query, patch, kind.value))
+        return await self._call(Request("PATCH", path, query, patch, kind.value))
 
     async def delete(
         self,
@@ -193,7 +171,7 @@ class KubeClient:
         if preconditions:
             options["preconditions"] = preconditions
         path = paths.item(resource, name, namespace)
-        await self._call(_Request("DELETE", path, body=options))
+        await self._call(Request("DELETE", path, body=options))
 
     async def evict(self, name: str, *, namespace: str, uid: str | None = None) -> None:
         body: Object = {
@@ -204,10 +182,10 @@ class KubeClient:
         if uid is not None:
             body["deleteOptions"] = {"preconditions": {"uid": uid}}
         path = paths.item(PODS, name, namespace, "eviction")
-        await self._call(_Request("POST", path, body=body))
+        await self._call(Request("POST", path, body=body))
 
     async def close(self) -> None:
-        await self._client.close()
+        await self._transport.close()
 
     async def _pages(
         self, resource: Resource, path: str, query: Query
@@ -215,7 +193,7 @@ class KubeClient:
         token = ""
         while True:
             after = [("continue", token)] if token else []
-            page = await self._call(_Request("GET", path, [*query, *after]))
+            page = await self._call(Request("GET", path, [*query, *after]))
             items, meta = page.get("items") or (), page.get("metadata", {})
             for found in items:
                 # Servers leave both out of the items of a list, and not of a watch's events.
@@ -226,49 +204,30 @@ class KubeClient:
             if not token:
                 return
 
-    async def _call(self, request: _Request) -> Object:
-        async with self._response(request, self._timeout) as response:
-            with self._translated(str(request)):
-                raw = await response.read()
+    async def _call(self, request: Request) -> Object:
+        with self._translated(request):
+            response = await self._transport.send(request, self._timeout)
+            raw = await response.read()
+        if response.status >= 300:
+            raise _refusal(request, response.status, raw)
         return _decoded(raw, str(request))
 
     @contextlib.asynccontextmanager
     async def _response(
-        self, request: _Request, timeout: aiohttp.ClientTimeout
+        self, request: Request, timeout: aiohttp.ClientTimeout
     ) -> AsyncIterator[aiohttp.ClientResponse]:
         """Sends a request and yields the answer's head; raises ApiError unless it is a success."""
-        with self._translated(str(request)):
-            response = await self._send(request, timeout)
-            if response.status == 401 and self._reauthenticate is not None:
-                response.close()
-                await self._reauthenticate()
-                response = await self._send(request, timeout)
+        with self._translated(request):
+            response = await self._transport.send(request, timeout)
         try:
             if response.status >= 300:
-                with self._translated(str(request)):
+                with self._translated(request):
                     raw = await response.read()
-                raise error_for(response.status, f"{request}: {_complaint(raw)}")
+                raise _refusal(request, response.status, raw)
             yield response
         finally:
             # Cuts an unfinished stream; a body read to its end has left the connection before.
             response.close()
-
-    async def _send(
-        self, request: _Request, timeout: aiohttp.ClientTimeout
-    ) -> aiohttp.ClientResponse:
-        verb, url, headers, body, _ = await self._client.param_serialize(
-            request.method,
-            request.path,
-            query_params=request.query,
-            header_params={"Accept": _JSON, "Content-Type": request.content_type},
-            body=request.body,
-            auth_settings=["BearerToken"],
-        )
-        answer = await self._client.call_api(
-            verb, url, header_params=headers, body=body, _request_timeout=timeout
-        )
-        response: aiohttp.ClientResponse = answer.response
-        return response
 
     async def _chunks(
         self, response: aiohttp.ClientResponse, what: str
@@ -281,7 +240,7 @@ class KubeClient:
             yield chunk
 
     @contextlib.contextmanager
-    def _translated(self, what: str) -> Iterator[None]:
+    def _translated(self, what: Request | str) -> Iterator[None]:
         try:
             yield
         except TimeoutError as error:
@@ -362,6 +321,10 @@ def _decoded(raw: bytes, what: str) -> Object:
     if not isinstance(found, dict):
         raise ApiError(f"{what}: the answer is a JSON {type(found).__name__}, not an object")
     return found
+
+
+def _refusal(request: Request, status: int, raw: bytes) -> ApiError:
+    return error_for(status, f"{request}: {_complaint(raw)}")
 
 
 def _complaint(raw: bytes) -> str:

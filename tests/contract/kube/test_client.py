@@ -10,8 +10,6 @@ from typing import Any
 
 import pytest
 from aiohttp import web
-from kubernetes.aio.client.api_client import ApiClient
-from kubernetes.aio.client.configuration import Configuration
 
 from dragoon import __version__
 from dragoon.errors import (
@@ -23,6 +21,7 @@ from dragoon.errors import (
     ApiNotFoundError,
     ApiUnavailableError,
 )
+from dragoon.kube.access import Access
 from dragoon.kube.client import KubeClient
 from dragoon.kube.connecting import connect
 from dragoon.kube.informer import Informer
@@ -36,10 +35,8 @@ NODE = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n", "resourceV
 
 @contextlib.asynccontextmanager
 async def client_of(url: str, **settings: Any) -> AsyncIterator[KubeClient]:
-    configuration = Configuration()
-    configuration.host = url
-    configuration.api_key["BearerToken"] = "Bearer very-secret"
-    client = KubeClient(ApiClient(configuration), **settings)
+    access = Access(url, authorization=lambda: "Bearer very-secret")
+    client = KubeClient(access, **settings)
     try:
         yield client
     finally:

@@ -1,5 +1,6 @@
 """Which server is asked, as whom, and what is said when that cannot be found out."""
 
+import asyncio
 import base64
 import contextlib
 from collections.abc import AsyncIterator
@@ -10,7 +11,8 @@ import pytest
 import yaml
 
 from dragoon.errors import ApiForbiddenError, ApiUnavailableError, ConfigError
-from dragoon.kube.connecting import TokenFile, connect
+from dragoon.kube.access import TokenFile
+from dragoon.kube.connecting import connect
 from dragoon.kube.memory import MemoryApi
 from dragoon.kube.port import NODES
 from dragoon.kube.serving import EmbeddedApi
@@ -322,3 +324,69 @@ async def test_a_certificate_for_another_host_is_refused(
         client = await connect(kubeconfig(tmp_path / "named", named))
         assert await client.get(NODES, "n") == NODE
         await client.close()
+
+
+PROVEN = "Basic YW5uYTpwYXNz"
+
+
+def through(proxy: str, server: str, path: Path) -> Path:
+    """A kubeconfig that goes through the proxy at `host:port` as anna."""
+    return kubeconfig(path, {"server": server, "proxy-url": f"http://anna:pass@{proxy}"})
+
+
+async def test_requests_go_through_the_proxy_of_the_file_with_its_user(tmp_path: Path) -> None:
+    async with wire(answering(NODE)) as proxy:
+        address = proxy.url.removeprefix("http://")
+        client = await connect(through(address, "http://api.invalid", tmp_path / "k"))
+        assert await client.get(NODES, "n") == NODE
+        await client.close()
+    (request,) = proxy.requests
+    assert request.headers["Host"] == "api.invalid"
+    assert request.headers["Proxy-Authorization"] == PROVEN
+
+
+async def test_a_proxy_is_told_its_user_before_anything_is_encrypted(tmp_path: Path) -> None:
+    heads: list[str] = []
+
+    async def refuse(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        heads.append((await reader.readuntil(b"\r\n\r\n")).decode())
+        writer.write(b"HTTP/1.1 407 no\r\nContent-Length: 0\r\n\r\n")
+        await writer.drain()
+        writer.close()
+
+    async with await asyncio.start_server(refuse, "127.0.0.1", 0) as proxy:
+        address = f"127.0.0.1:{proxy.sockets[0].getsockname()[1]}"
+        client = await connect(through(address, "https://api.invalid", tmp_path / "k"))
+        with pytest.raises(ApiUnavailableError) as caught:
+            await client.get(NODES, "n")
+        await client.close()
+    assert heads[0].startswith("CONNECT api.invalid:443 ")
+    assert f"Proxy-Authorization: {PROVEN}" in heads[0]
+    assert "pass" not in str(caught.value)
+
+
+async def test_the_environment_names_a_proxy_and_who_is_reached_without(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with wire(answering(NODE)) as proxy, wire(answering(NODE)) as server:
+        monkeypatch.setenv("http_proxy", proxy.url)
+        monkeypatch.setenv("no_proxy", "127.0.0.1")
+        for url in ("http://api.invalid", server.url):
+            client = await connect(kubeconfig(tmp_path / "k", {"server": url}))
+            assert await client.get(NODES, "n") == NODE
+            await client.close()
+    assert [len(proxy.requests), len(server.requests)] == [1, 1]
+
+
+async def test_a_netrc_file_gives_no_credentials(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    netrc = tmp_path / "netrc"
+    netrc.write_text("machine 127.0.0.1 login anna password pass\n")
+    netrc.chmod(0o600)
+    monkeypatch.setenv("NETRC", str(netrc))
+    async with wire(answering(NODE)) as server:
+        client = await connect(kubeconfig(tmp_path / "k", {"server": server.url}))
+        await client.get(NODES, "n")
+        await client.close()
+    assert "Authorization" not in server.requests[0].headers

@@ -24,12 +24,19 @@ def probe(module: str) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    "module", ["port", "memory", "serving", "informer", "events", "backoff", "statuses"]
+    "module",
+    [
+        *("port", "memory", "serving", "informer", "events", "backoff", "statuses"),
+        *("access", "client", "connecting"),
+    ],
 )
-def test_only_the_client_imports_kubernetes(module: str) -> None:
+def test_who_reads_no_kubeconfig_imports_no_kubernetes(module: str) -> None:
     assert probe(f"dragoon.kube.{module}")[0] == "False"
 
 
-@pytest.mark.parametrize("module", ["client", "connecting"])
-def test_the_client_imports_no_typed_model(module: str) -> None:
-    assert probe(f"dragoon.kube.{module}") == ["True", "False"]
+def test_reading_a_kubeconfig_imports_no_typed_model() -> None:
+    assert probe("dragoon.kube.kubeconfig") == ["True", "False"]
+
+
+def test_the_node_process_imports_no_kubernetes() -> None:
+    assert probe("dragoon.app.plugin")[0] == "False"

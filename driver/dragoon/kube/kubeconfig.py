@@ -1,0 +1,109 @@
+"""Kubeconfig files, read by the loader of `kubernetes.aio`: certificates, tokens, exec plugins.
+
+The only module that imports `kubernetes`.
+"""
+
+import os
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import yaml
+from kubernetes.aio.client.configuration import Configuration
+from kubernetes.aio.config.config_exception import ConfigException
+from kubernetes.aio.config.kube_config import load_kube_config
+
+from dragoon.errors import ApiForbiddenError, ConfigError
+from dragoon.kube.access import Access, TokenFile, proxy_of_environment, tls_context
+
+
+async def access_from(listed: str, origin: str) -> Access:
+    """What one file says, or several joined by the path separator as kubectl does.
+
+    origin says where the list came from. Raises ConfigError.
+    """
+    found = [path for path in map(Path, listed.split(os.pathsep)) if path.exists()]
+    if not found:
+        raise ConfigError(f"{origin}: {listed}: no such file")
+    for path in found:
+        _check(path)
+    configuration = Configuration()
+    configuration.host = ""
+    try:
+        loader = await load_kube_config(
+            config_file=os.pathsep.join(map(str, found)),
+            client_configuration=configuration,
+            persist_config=False,
+        )
+    except (ConfigException, OSError, ValueError, TypeError, AttributeError, KeyError) as error:
+        raise ConfigError(f"{origin}: {listed}: {error}") from error
+    server = str(configuration.host)
+    if not server.startswith(("http://", "https://")):
+        raise ConfigError(
+            f"{origin}: {listed}: cluster.server: found {configuration.host!r}, allowed is a URL "
+            "with http:// or https://"
+        )
+    try:
+        context = tls_context(
+            authority=configuration.ssl_ca_cert,
+            certificate=configuration.cert_file,
+            key=configuration.key_file,
+            verify=configuration.verify_ssl,
+        )
+    except (OSError, ValueError) as error:  # ssl.SSLError is an OSError
+        raise ConfigError(f"{origin}: {listed}: certificates cannot be loaded: {error}") from error
+    authorization, renew = _credentials(configuration, loader, found[0])
+    return Access(
+        server,
+        tls=context if server.startswith("https://") else None,
+        tls_name=configuration.tls_server_name,
+        authorization=authorization,
+        renew=renew,
+        proxy=configuration.proxy or proxy_of_environment(server),
+    )
+
+
+def _credentials(
+    configuration: Configuration, loader: Any, path: Path
+) -> tuple[Callable[[], str], Callable[[], Awaitable[None]] | None]:
+    """The Authorization header, and how it is renewed; None where it is fixed."""
+    user = loader._user.value if loader._user is not None else {}  # noqa: SLF001
+    if user.get("tokenFile") and not user.get("token"):
+        file = TokenFile(path.parent / user["tokenFile"])
+        return file.header, file.renewed
+
+    def header() -> str:
+        return str(configuration.api_key.get("BearerToken") or "")
+
+    if "exec" not in user:
+        return header, None
+    if not header() and not configuration.cert_file:
+        # The loader only logs what went wrong.
+        raise ConfigError(
+            f"{path}: the exec plugin {user['exec'].get('command')} gave no credentials"
+        )
+
+    async def run_again() -> None:
+        loader.__dict__.pop("exec_plugin_expiry", None)
+        await loader.load_from_exec_plugin()
+        if "token" not in loader.__dict__:
+            raise ApiForbiddenError("the exec plugin of the kubeconfig gave no token", status=401)
+        configuration.api_key["BearerToken"] = loader.token
+
+    return header, run_again
+
+
+def _check(path: Path) -> None:
+    """Says in our words what the loader would trip over."""
+    try:
+        found = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, yaml.YAMLError) as error:
+        raise ConfigError(f"{path}: cannot be read as YAML: {error}") from error
+    if not isinstance(found, dict):
+        raise ConfigError(f"{path}: found {type(found).__name__}, a kubeconfig is a mapping")
+    for field in ("clusters", "contexts", "users"):
+        entries = found.get(field) or []
+        if not isinstance(entries, list) or not all(isinstance(each, dict) for each in entries):
+            raise ConfigError(
+                f"{path}: {field}: found {entries!r:.80}, allowed is a list of mappings"
+            )
