@@ -32,7 +32,8 @@ class Recording:
 
     def __getattr__(self, verb: str) -> Callable[..., Any]:
         def call(resource: Resource, *arguments: Any, **options: Any) -> Any:
-            self.made.add((RBAC_VERBS.get(verb, verb), resource.plural))
+            target = "/".join(filter(None, (resource.plural, options.get("subresource"))))
+            self.made.add((RBAC_VERBS.get(verb, verb), target))
             return getattr(self._api, verb)(resource, *arguments, **options)
 
         return call
@@ -54,6 +55,8 @@ async def test_every_call_is_granted_and_nothing_is_granted_that_is_never_called
         await until("it is deleted", lambda: ("delete", SLICES.plural) in recording.made)
         claim = await bed.allocated_claim("a", FIRST)
         await kubelet.prepare(DRIVER, [claim])
+        status = ("patch", f"{CLAIMS.plural}/status")
+        await until("its status is written", lambda: status in recording.made)
         await reserve_for_an_ended_pod(bed, "a")
         await kubelet.unprepare(DRIVER, [claim])
         await kubelet.prepare(DRIVER, [await a_pods_share(bed, f"{FIRST}-shared")])
@@ -69,9 +72,10 @@ async def test_every_call_is_granted_and_nothing_is_granted_that_is_never_called
         await until("it is told again", lambda: ("patch", "events") in recording.made)
         await until("slices were updated", lambda: ("update", SLICES.plural) in recording.made)
 
-    assert recording.made == {
-        (verb, rule.resource.plural) for rule in permissions.PLUGIN_RULES for verb in rule.verbs
-    }
+    # The API server asks for the rights of a driver while it validates a status: nobody calls them.
+    # That they are needed, and enough, is in tests/contract.
+    called = [rule for rule in permissions.PLUGIN_RULES if not rule.of_driver]
+    assert recording.made == {(verb, rule.target) for rule in called for verb in rule.verbs}
 
 
 async def leave_an_obsolete_slice(bed: Bed) -> None:

@@ -109,6 +109,12 @@ class PluginConfig(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
         Literal["Default", "Short", "Medium", "Long"],
         Meta(description="The time slice of GPUs with shares of the tier none."),
     ] = "Default"
+    on_refusal: Annotated[
+        Literal["Report", "Evict"],
+        Meta(
+            description="What becomes of pods whose claim this node will never prepare: Report tells it in the claim's status, Evict also asks the controller to evict those that have an owner. See docs/refusals.md."
+        ),
+    ] = "Report"
     listen: Annotated[
         str, Meta(description="Where /metrics, /healthz, /readyz and /debug/state are served.")
     ] = ":8080"

@@ -16,17 +16,30 @@ _RBAC: Final = "rbac.authorization.k8s.io"
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """One kind of object, what is done with it, and why."""
+    """One kind of object, what is done with it, and why.
+
+    subresource: of the kind, empty for the object itself. of_driver: only for our driver's name,
+    which takes the place of a resource's name.
+    """
 
     resource: Resource
     verbs: tuple[str, ...]
     why: str
+    subresource: str = ""
+    of_driver: bool = False
 
-    def as_object(self) -> Object:
+    @property
+    def target(self) -> str:
+        """As RBAC names it: `resourceclaims/status`."""
+        return "/".join(filter(None, (self.resource.plural, self.subresource)))
+
+    def as_object(self, driver: str) -> Object:
         """The rule as it stands in a ClusterRole."""
+        names = {"resourceNames": [driver]} if self.of_driver else {}
         return {
             "apiGroups": [self.resource.group],
-            "resources": [self.resource.plural],
+            "resources": [self.target],
+            **names,
             "verbs": list(self.verbs),
         }
 
@@ -40,12 +53,30 @@ PLUGIN_RULES: Final = (
     ),
     Rule(CLAIMS, ("get",), "what a claim was given, before its devices are prepared"),
     Rule(
+        CLAIMS,
+        ("patch",),
+        "conditions and data of prepared and refused devices, in status.devices",
+        subresource="status",
+    ),
+    Rule(
+        CLAIMS,
+        ("associated-node:patch",),
+        "the same, since 1.36: only entries of this driver, and only of claims of the node that the "
+        "ServiceAccount token is bound to (a pod's token is; KEP-4817)",
+        subresource="driver",
+        of_driver=True,
+    ),
+    Rule(
         PODS,
         ("get", "list"),
         "which containers see a share, before it is limited; who still uses a claim, before its "
         "devices are taken back",
     ),
-    Rule(EVENTS, ("create", "patch"), "telling about another owner of a card"),
+    Rule(
+        EVENTS,
+        ("create", "patch"),
+        "telling why a claim is refused, and about another owner of a card",
+    ),
 )
 
 KUBELET_RULES: Final = (
@@ -68,21 +99,23 @@ def objects(
     """
     check_driver_name(driver)
     account = {"kind": "ServiceAccount", "name": service_account, "namespace": namespace}
-    found = _granted(f"{driver}:plugin", PLUGIN_RULES, account)
+    found = _granted(f"{driver}:plugin", PLUGIN_RULES, account, driver)
     if kubelets_read_claims:
         group = {"kind": "Group", "apiGroup": _RBAC, "name": "system:nodes"}
-        found += _granted(f"{driver}:kubelets-read-claims", KUBELET_RULES, group)
+        found += _granted(f"{driver}:kubelets-read-claims", KUBELET_RULES, group, driver)
     return found
 
 
-def _granted(name: str, rules: tuple[Rule, ...], subject: Mapping[str, str]) -> list[Object]:
+def _granted(
+    name: str, rules: tuple[Rule, ...], subject: Mapping[str, str], driver: str
+) -> list[Object]:
     meta: dict[str, Any] = {"name": name}
     return [
         {
             "apiVersion": f"{_RBAC}/v1",
             "kind": "ClusterRole",
             "metadata": dict(meta),
-            "rules": [rule.as_object() for rule in rules],
+            "rules": [rule.as_object(driver) for rule in rules],
         },
         {
             "apiVersion": f"{_RBAC}/v1",

@@ -23,7 +23,7 @@ from dragoon.app import config as settings
 from dragoon.app import enforcing, hardware, publishing
 from dragoon.app.config import PluginConfig
 from dragoon.app.freshness import FreshInventory
-from dragoon.app.reporting import Reporter, Traced
+from dragoon.app.reporting import Audience, Reporter, Traced
 from dragoon.app.supervision import Part, keep_running
 from dragoon.errors import DriverMissingError, HardwareError, KubeletError
 from dragoon.gpu.port import Gpus, MemoryLimits, MigCards
@@ -36,7 +36,9 @@ from dragoon.prepare.common_edits import CommonEdits
 from dragoon.prepare.effects import Effects, HostEffects
 from dragoon.prepare.enforcement.probing import Probing
 from dragoon.prepare.engine import Engine
+from dragoon.prepare.journal import Entry
 from dragoon.prepare.settings import PrepareSettings
+from dragoon.prepare.status.writing import StatusWriter
 from dragoon.publish.looking import Sources
 from dragoon.publish.offering import Offering
 from dragoon.publish.publisher import Publisher
@@ -89,6 +91,13 @@ class Plugin:
         self._watch.subscribe(self._reporter.found)
         self._watch.subscribe(self._offering.show)
         prepare, fresh = _prepare_settings(config), FreshInventory(self._watch)
+        self._statuses = StatusWriter(
+            api,
+            prepare,
+            self._prepared_entry,
+            self._events,
+            on_refusal=config.on_refusal,
+        )
         enforcement = enforcing.enforcement_of(config, prepare.paths, limits)
         self._probing = Probing(
             enforcement, fresh, self._offering.enforce, observer=self._reporter.observe
@@ -101,7 +110,7 @@ class Plugin:
             common=_common_edits(config),
             enforcement=enforcement,
             forms=lambda: self._offering.wanted.wishes.forms,
-            observer=self._reporter.observe,
+            observer=Audience((self._reporter.observe, self._statuses.observe)).observe,
         )
         self._kubelet = KubeletPlugin(
             Traced(self._engine),
@@ -179,8 +188,12 @@ class Plugin:
             Part("publisher", self._publisher.run),
             Part("registration", self._follow_registration),
             Part("prepare", self._engine.run),
+            Part("claim status", self._statuses.run),
             Part("events", self._events.run),
         )
+
+    def _prepared_entry(self, uid: str) -> Entry | None:
+        return self._engine.prepared_entry(uid)
 
     def _check_kubelet_root(self) -> None:
         """The journal lies below it by default, and would make a folder that nobody looks at."""

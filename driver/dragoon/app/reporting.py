@@ -1,11 +1,22 @@
 """What happens in the node process, told to metrics and logs. Some calls come from threads."""
 
+from collections.abc import Sequence
+
 import structlog
 
 from dragoon.api.claims import ClaimRef
 from dragoon.errors import DragoonError
 from dragoon.gpu.model import Inventory
-from dragoon.prepare.observing import Counted, Event, Finished, Ignored, Repaired, Reported, Waiting
+from dragoon.prepare.observing import (
+    Counted,
+    Event,
+    Finished,
+    Ignored,
+    Observer,
+    Repaired,
+    Reported,
+    Waiting,
+)
 from dragoon.prepare.port import PreparedDevice, Preparer
 from dragoon.telemetry.logs import about, operation_id
 from dragoon.telemetry.metrics import OK, Metrics
@@ -69,6 +80,18 @@ class Reporter:
             _log.info(f"{event.operation}d", **fields)
         else:
             _log.warning(f"{event.operation} failed", code=result, error=str(event.error), **fields)
+
+
+class Audience:
+    """Several observers of prepare that look like one."""
+
+    def __init__(self, observers: Sequence[Observer]) -> None:
+        self._observers = tuple(observers)
+
+    def observe(self, event: Event) -> None:
+        """Tells each of them."""
+        for one in self._observers:
+            one(event)
 
 
 class Traced:

@@ -113,6 +113,10 @@ class Engine:
         """Compares the journal with the claims of the API server now, as `run` does each minute."""
         await self._reconciler.reconcile()
 
+    def prepared_entry(self, uid: str) -> Entry | None:
+        """What the journal says of a claim that is prepared in this boot; None else. Blocks."""
+        return self._executor.prepared_entry(uid)
+
     async def prepare(self, claim: ClaimRef) -> _Answer:
         """See `Preparer.prepare`."""
         check_uid(claim.uid)

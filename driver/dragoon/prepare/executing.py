@@ -120,6 +120,13 @@ class Executor:
             case _:
                 return True
 
+    def prepared_entry(self, uid: str) -> Entry | None:
+        """The entry of a claim that is prepared in this boot, None for every other."""
+        found = self.journal.read(uid)
+        if isinstance(found, Entry) and found.answered_in(self.effects.boot_id()):
+            return found
+        return None
+
     def prepared(self) -> int:
         """How many claims are prepared in this boot."""
         boot_id = self.effects.boot_id()

@@ -5,9 +5,11 @@ An observer is a plain callable and must not block or raise. Some events come fr
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from dragoon.api.claims import ClaimRef
 from dragoon.errors import DragoonError
+from dragoon.prepare.journal import Entry
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,13 +60,21 @@ class Ignored:
 
 
 @dataclass(frozen=True, slots=True)
+class Compared:
+    """A claim that is prepared here, as the API server has it now; told each minute."""
+
+    entry: Entry
+    claim: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
 class Counted:
     """How many claims are prepared on this node now, told after every change."""
 
     prepared: int
 
 
-Event = Finished | Waiting | Repaired | Reported | Ignored | Counted
+Event = Finished | Waiting | Repaired | Reported | Ignored | Compared | Counted
 Observer = Callable[[Event], None]
 
 

@@ -10,7 +10,7 @@ from dragoon.errors import ApiNotFoundError, DragoonError
 from dragoon.kube.port import CLAIMS, Api
 from dragoon.prepare.executing import Executor
 from dragoon.prepare.journal import Entry
-from dragoon.prepare.observing import Complaints, Observer
+from dragoon.prepare.observing import Compared, Complaints, Observer
 from dragoon.prepare.settings import PrepareSettings
 
 
@@ -56,6 +56,7 @@ class Reconciler:
         self._executor = executor
         self._settings = settings
         self._release = release
+        self._observer = observer
         self._complaints = Complaints(observer)
         self._suspects: frozenset[str] = frozenset()
 
@@ -84,6 +85,8 @@ class Reconciler:
                     await self._release(entry)
                 case Verdict.REPORT:
                     overdue[entry.uid] = _complaint(entry)
+                case Verdict.KEEP if claim is not None and entry.answered_in(boot_id):
+                    self._observer(Compared(entry, claim))
         return overdue
 
     async def _claim_of(self, entry: Entry) -> Mapping[str, Any] | None:

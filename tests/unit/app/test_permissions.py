@@ -9,8 +9,18 @@ from dragoon.errors import ConfigError
 def test_no_rule_has_a_wildcard_or_lets_anyone_write_claims_pods_or_nodes() -> None:
     for rule in (*permissions.PLUGIN_RULES, *permissions.KUBELET_RULES):
         assert "*" not in (rule.resource.group, rule.resource.plural, *rule.verbs)
-        if rule.resource.plural in {"resourceclaims", "pods", "nodes"}:
+        if rule.target in {"resourceclaims", "pods", "nodes"}:
             assert set(rule.verbs) <= {"get", "list"}
+
+
+def test_of_a_claims_status_only_entries_of_this_driver_on_the_own_node_may_be_written() -> None:
+    (role, *_) = permissions.objects("gpu.example.com", service_account="sa", namespace="ns")
+    by_target = {rule["resources"][0]: rule for rule in role["rules"]}
+    assert by_target["resourceclaims/status"]["verbs"] == ["patch"]
+    driver = by_target["resourceclaims/driver"]
+    assert driver["resourceNames"] == ["gpu.example.com"]
+    assert driver["verbs"] == ["associated-node:patch"]
+    assert not any("arbitrary-node" in verb for rule in role["rules"] for verb in rule["verbs"])
 
 
 def test_every_role_is_bound_to_whom_it_is_for() -> None:
