@@ -70,7 +70,7 @@ def entries(
     claim: dict[str, Any], outcome: Outcome, *marks: Mark, now: str = NOW
 ) -> list[dict[str, Any]]:
     """The entries that are to be written; something must be."""
-    found = entries(claim, outcome, *marks, now=now)
+    found = after(claim, outcome, *marks, now=now)
     assert found is not None
     return found
 
