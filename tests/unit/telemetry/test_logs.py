@@ -3,6 +3,7 @@ import io
 import json
 import logging
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 import structlog
@@ -85,6 +86,23 @@ def test_a_second_call_does_not_double_the_lines() -> None:
     structlog.get_logger("x").info("once")
     assert not first.getvalue()
     assert len(lines(second)) == 1
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        ("not \udcff text", "not \udcff text"),
+        (ValueError("why"), "ValueError('why')"),
+        ({1: "a"}, {"1": "a"}),
+        ([Path("/x")], [repr(Path("/x"))]),
+        (float("inf"), None),
+    ],
+)
+def test_whatever_is_logged_makes_a_line(value: object, shown: object) -> None:
+    out = io.StringIO()
+    logs.configure(stream=out)
+    structlog.get_logger("x").info("odd", value=value)
+    assert lines(out)[0]["value"] == shown
 
 
 @pytest.mark.parametrize(
