@@ -115,6 +115,10 @@ class MemoryDisk:
             for name, file in folder.names.items()
         }
 
+    def folders(self) -> tuple[Path, ...]:
+        """Every folder, parents first."""
+        return tuple(sorted(self._folders))
+
     def mode(self, path: Path) -> int:
         """The permission bits of a file or a folder."""
         folder = self.find_folder(path)

@@ -1,0 +1,238 @@
+"""Everything around the process under test: folders, machine, API server, kubelet, and its deaths."""
+
+import asyncio
+import hashlib
+import multiprocessing
+import shutil
+import signal
+import uuid
+from multiprocessing.context import ForkServerProcess
+from pathlib import Path
+
+import msgspec
+
+from chaoscampaign import victim
+from chaoscampaign.board import Board
+from chaoscampaign.kubelet import Kubelet
+from chaoscampaign.workload import DRIVER, LIBRARY, NODE, Pod, Scheduler, Wish, wishes
+from dragoon.app.config import PluginConfig
+from dragoon.gpu.sim.hardware import Hardware
+from dragoon.gpu.sim.occupants import Accounting
+from dragoon.gpu.sim.profiles import find_machine
+from dragoon.kube.memory import MemoryApi
+from dragoon.kube.port import SLICES, Object
+from dragoon.kube.serving import EmbeddedApi
+from dragoon.kubelet.sockets import SocketPaths, socket_paths
+from dragoon.prepare.paths import Paths
+
+MACHINE = "gb200-tray-4gpu"
+_POLL_S = 0.005
+_PATIENCE_S = 60.0
+# Imported once, by the process from which every victim is forked.
+_PRELOADED = ["chaoscampaign.victim", "dragoon.kube.kubeconfig"]
+
+
+class NodeError(Exception):
+    """The node did not become what it must become; what was waited for."""
+
+
+class Node:
+    """One node with one plugin process at a time. `root` must be short: sockets live below it."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.kubelet_root = root / "k"
+        self.cdi_root = root / "cdi"
+        self.cgroup_root = root / "cg"
+        self.state_folder = self.kubelet_root / "plugins" / DRIVER
+        self.hardware = Hardware.installed(root / "gpus.json", find_machine(MACHINE), NODE)
+        self.memory = MemoryApi()
+        self.api = EmbeddedApi(self.memory)
+        self.scheduler = Scheduler(self.memory)
+        self.wishes: dict[str, Wish] = wishes(self.hardware.read().machine.cards)
+        self.starts = 0
+        self.board = Board.fresh(root / "board")
+        self.kubelet = Kubelet(root / "nobody")
+        self.published: frozenset[str] = frozenset()
+        self.durable: dict[Path, bytes] = {}
+        self._spawn = multiprocessing.get_context("forkserver")
+        self._spawn.set_forkserver_preload(_PRELOADED)
+        self._process: ForkServerProcess | None = None
+
+    @property
+    def paths(self) -> Paths:
+        """Where prepare keeps its files."""
+        return Paths(DRIVER, self.state_folder, self.cdi_root, self.cgroup_root)
+
+    @property
+    def trace(self) -> Path:
+        """What the process did to its files since it was started."""
+        return self.root / "trace"
+
+    @property
+    def log(self) -> Path:
+        """What the processes said."""
+        return self.root / "log"
+
+    async def open(self) -> None:
+        """Makes the node, and learns what a healthy plugin publishes."""
+        self.kubelet_root.mkdir()
+        (self.root / "libvgpu.so").write_bytes(LIBRARY)
+        (self.root / "libvgpu.so").chmod(0o644)
+        (self.cgroup_root / "kubepods").mkdir(parents=True)
+        (self.cgroup_root / "cgroup.controllers").write_text("dmem\n")
+        self.hardware.set_accounting(Accounting.DMEM)
+        await self.scheduler.create_node()
+        await self.api.start()
+        self.api.write_kubeconfig(self.root / "kubeconfig")
+        await self.start(wait=False)
+        await self._until("all tiers are published", self._tiers_are_there)
+        self.published = await self._devices()
+
+    async def close(self) -> None:
+        """Ends the process and the API server."""
+        await self.kill()
+        await self.api.stop()
+
+    def launch(self) -> SocketPaths:
+        """Starts a process on a fresh board; does not wait for it."""
+        self.starts += 1
+        instance = str(uuid.UUID(int=self.starts))
+        self.board = Board.fresh(self.root / "board")
+        self.trace.unlink(missing_ok=True)
+        self.durable = {
+            path: path.read_bytes() for path in self.state_folder.rglob("*") if path.is_file()
+        }
+        order = victim.Order(
+            config=self._config(instance),
+            hardware=str(self.hardware.file),
+            board=str(self.root / "board"),
+            trace=str(self.trace),
+            log=str(self.log),
+        )
+        self._process = self._spawn.Process(
+            target=victim.live, args=(msgspec.json.encode(order),), daemon=True
+        )
+        self._process.start()
+        return socket_paths(self.kubelet_root, DRIVER, instance)
+
+    async def start(self, *, wait: bool = True) -> None:
+        """Starts a process and registers it. wait: until its slices are those of a healthy one.
+
+        Raises NodeError when it does not come up.
+        """
+        sockets = self.launch()
+        self.kubelet = Kubelet(sockets.registration)
+        meeting = asyncio.create_task(self.kubelet.meet())
+        dying = asyncio.create_task(self.death())
+        done, _ = await asyncio.wait(
+            {meeting, dying}, timeout=_PATIENCE_S, return_when=asyncio.FIRST_COMPLETED
+        )
+        for task in (meeting, dying):
+            task.cancel()
+        await asyncio.wait({meeting, dying})
+        if meeting not in done:
+            raise NodeError(f"the plugin does not come up: {self.last_words()}")
+        await meeting
+        if wait:
+            await self.settled()
+
+    async def settled(self) -> None:
+        """Returns when the slices of this node are those of a healthy plugin."""
+        await self._until("the slices of a healthy plugin", self._healthy)
+
+    async def kill(self) -> None:
+        """SIGKILL; returns when the process is gone."""
+        if self._process is not None and self.alive:
+            self._process.kill()
+        await self.kubelet.close()
+        await self.death()
+
+    @property
+    def alive(self) -> bool:
+        """Whether a process runs."""
+        return self._process is not None and self._process.exitcode is None
+
+    async def death(self) -> int | None:
+        """Waits for the end of the process: its exit code, -9 for SIGKILL. None: there is none."""
+        process = self._process
+        if process is None:
+            return None
+        loop = asyncio.get_running_loop()
+        ended = loop.create_future()
+        loop.add_reader(process.sentinel, lambda: ended.done() or ended.set_result(None))
+        try:
+            await ended
+        finally:
+            loop.remove_reader(process.sentinel)
+        process.join()
+        return process.exitcode
+
+    async def died_of_kill(self) -> bool:
+        """Whether the process was killed, not ended by itself."""
+        async with asyncio.timeout(_PATIENCE_S):
+            return await self.death() == -signal.SIGKILL
+
+    def reboot(self) -> None:
+        """The machine goes off and on: instances, caps, cgroups and the CDI folder are gone."""
+        self.hardware.reboot()
+        shutil.rmtree(self.cdi_root, ignore_errors=True)
+        shutil.rmtree(self.cgroup_root / "kubepods")
+        (self.cgroup_root / "kubepods").mkdir()
+
+    def make_cgroup(self, pod: Pod) -> None:
+        """As the kubelet does, before it asks for devices."""
+        folder = self.cgroup_root / "kubepods" / "besteffort" / f"pod{pod.uid}"
+        folder.mkdir(parents=True, exist_ok=True)
+
+    def remove_cgroup(self, pod: Pod) -> None:
+        """The pod has ended."""
+        (self.cgroup_root / "kubepods" / "besteffort" / f"pod{pod.uid}").rmdir()
+
+    async def slices(self) -> tuple[Object, ...]:
+        """What is published."""
+        return (await self.memory.list(SLICES)).items
+
+    def last_words(self) -> str:
+        """The end of the log."""
+        text = self.log.read_text(errors="replace") if self.log.exists() else ""
+        return text[-2000:]
+
+    async def _devices(self) -> frozenset[str]:
+        return frozenset(
+            device["name"]
+            for one in await self.slices()
+            for device in one["spec"].get("devices", ())
+        )
+
+    async def _healthy(self) -> bool:
+        return await self._devices() == self.published
+
+    async def _tiers_are_there(self) -> bool:
+        names = await self._devices()
+        return all(wish.devices <= names for wish in self.wishes.values())
+
+    async def _until(self, what: str, condition: object) -> None:
+        try:
+            async with asyncio.timeout(_PATIENCE_S):
+                while not await condition():  # type: ignore[operator]  # noqa: ASYNC110
+                    await asyncio.sleep(_POLL_S)
+        except TimeoutError:
+            raise NodeError(f"not within {_PATIENCE_S:g} s: {what}: {self.last_words()}") from None
+
+    def _config(self, instance: str) -> PluginConfig:
+        return PluginConfig(
+            node_name=NODE,
+            kubelet_root=str(self.kubelet_root),
+            cdi_root=str(self.cdi_root),
+            proc_root=str(self.hardware.roots.proc),
+            cgroup_root=str(self.cgroup_root),
+            kubeconfig=str(self.root / "kubeconfig"),
+            simulate_state=str(self.hardware.file),
+            hami_library=str(self.root / "libvgpu.so"),
+            hami_sha256=hashlib.sha256(LIBRARY).hexdigest(),
+            allow_unenforced_shares=True,
+            forms="whole,shared,mig",
+            listen="127.0.0.1:0",
+            pod_uid=instance,
+        )
