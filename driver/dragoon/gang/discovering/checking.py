@@ -1,5 +1,4 @@
-"""What is wrong with a gang as it was written: each finding names the field, what was found and
-what is allowed.
+"""What is wrong with a gang as it was written: the field, what was found and what is allowed.
 
 A finding on the gang keeps it from being planned; one on a pod keeps that pod out of it.
 """
