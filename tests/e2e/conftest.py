@@ -1,6 +1,5 @@
 """The real cluster of hack/cluster, two nodes, a simulated DGX H100 in each."""
 
-import os
 import subprocess
 import uuid
 from collections.abc import Generator, Iterator
@@ -8,11 +7,12 @@ from contextlib import suppress
 
 import pytest
 
-from realcluster import bringup, teardown, versions
+from realcluster import bringup, teardown
 from realcluster.cluster import Cluster
 from realcluster.failure import ClusterError
 from realcluster.layout import default_name
 from realcluster.state import Settings
+from testbed import version
 from testbed.bed import Bed
 from testbed.plugins import Plugin, install
 from testbed.waiting import until
@@ -20,8 +20,6 @@ from testbed.waiting import until
 # Two checkouts may test at once.
 _CLUSTER = f"e2e-{default_name()}"
 _MACHINE = "dgx-h100"
-_VERSION = "DRAGOON_E2E_KUBERNETES"
-"""Another version of Kubernetes than the default, such as 1.36.3."""
 _FIGURES = pytest.StashKey[list[str]]()
 
 
@@ -31,7 +29,7 @@ def cluster() -> Iterator[Cluster]:
     bringup.up(
         _CLUSTER,
         node_count=2,
-        kubernetes=os.environ.get(_VERSION, versions.DEFAULT_KUBERNETES),
+        kubernetes=version.chosen(),
         settings=Settings(),
         install=False,
     )

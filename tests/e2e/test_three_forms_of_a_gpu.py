@@ -11,15 +11,22 @@ from typing import Any
 
 import pytest
 
+from dragoon.publish.floor import floor
+from testbed import version
 from testbed.bed import Bed
 from testbed.objects import CLASS, container, pod, template
 from testbed.waiting import until
 
+_VERSION = version.chosen()
+_HAS_FORMS = floor(_VERSION).forms
+
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
+needs_forms = pytest.mark.skipif(not _HAS_FORMS, reason=f"{_VERSION} has whole GPUs only")
 
 _LABEL = "dragoon.dev/forms"
 _SAMPLES = Path(__file__).resolve().parents[2] / "deviceclasses/samples"
 _GPU = 'device.attributes["resource.kubernetes.io"].pciBusID == "{}"'
+_ADDRESS = "resource.kubernetes.io/pciBusID"
 _PROFILE = 'device.attributes["gpu.dragoon.dev"].profile == "{}"'
 
 
@@ -118,7 +125,7 @@ def published(bed: Bed) -> Iterator[Card]:
     until("shares are published", lambda: devices("shared"), within=120)
     first = min(device["name"] for device in devices("gpu"))
     (whole,) = [device for device in devices("gpu") if device["name"] == first]
-    yield Card(bed, node, whole["attributes"]["resource.kubernetes.io/pciBusID"]["string"])
+    yield Card(bed, node, whole["attributes"][_ADDRESS]["string"])
     bed.kubectl("label", "node", node, f"{_LABEL}-")
 
 
@@ -128,6 +135,7 @@ def card(published: Card, namespace: str) -> Card:
     return published
 
 
+@needs_forms
 def test_shares_then_instances_then_smaller_ones_then_the_whole_gpu(card: Card) -> None:
     name = f"gpu-{card.address.replace(':', '-').replace('.', '-')}"
     card.share("one", "32Gi")
@@ -160,3 +168,28 @@ def test_shares_then_instances_then_smaller_ones_then_the_whole_gpu(card: Card) 
     card.whole("all")
     assert card.devices("all") == [name]
     assert card.uuid("all").startswith("GPU-")
+
+
+@pytest.mark.skipif(_HAS_FORMS, reason=f"{_VERSION} has all forms; see {version.VARIABLE}")
+def test_where_counters_are_given_twice_only_whole_gpus_are_published(
+    bed: Bed, namespace: str
+) -> None:
+    bed.kubectl("apply", "-f", str(_SAMPLES / "sim-shared.yaml"))
+    node = min(bed.plugins)
+    before = bed.slices(node)
+    bed.kubectl("label", "node", node, f"{_LABEL}=whole_shared_mig")
+    try:
+        plugin = bed.plugins[node]
+        until("the plugin says why", lambda: "kubernetes#139034" in plugin.log.read_text())
+        found = bed.slices(node)
+        assert [one["spec"] for one in found] == [one["spec"] for one in before]
+        devices = [device for one in found for device in one["spec"]["devices"]]
+        assert {device["attributes"]["type"]["string"] for device in devices} == {"gpu"}
+        assert not any("consumesCounters" in device for device in devices)
+        card = Card(bed, node, devices[0]["attributes"][_ADDRESS]["string"], namespace)
+        card.whole("one")
+        assert card.devices("one") == [devices[0]["name"]]
+        card.share("part", "8Gi")
+        card.waits("part")
+    finally:
+        bed.kubectl("label", "node", node, f"{_LABEL}-")
