@@ -71,13 +71,14 @@ class Executor:
         with self.locked([claim_key(wanted.uid)]):
             own = self.own(wanted.uid)
             with self.locked([*effect_keys(wanted), *effect_keys(own)]):
-                match decide(wanted, own, self._others(wanted)):
+                contents = self.journal.contents()
+                match decide(wanted, own, self._others(wanted, contents)):
                     case Keep(entry):
                         return self.restore(entry)
                     case WaitFor(holder):
                         return Held(holder)
                     case Begin(leftover):
-                        living = self._living(wanted.uid)
+                        living = self._living(wanted.uid, contents)
                         mig = self.effects.mig
                         needed = settled(wanted, own, living, mig, may_divide=may_divide)
                         return self._begin(needed, leftover)
@@ -188,8 +189,7 @@ class Executor:
                 found.setdefault(uid, []).append(path)
         return found
 
-    def _others(self, wanted: Entry) -> tuple[Holder, ...]:
-        contents = self.journal.contents()
+    def _others(self, wanted: Entry, contents: Contents) -> tuple[Holder, ...]:
         known = [holder_of(one) for one in contents.held if one.boot_id == wanted.boot_id]
         return (*known, *self._unreadable_holders(contents))
 
@@ -257,10 +257,10 @@ class Executor:
     def _place(self, uid: str) -> Place:
         return Place(self.effects, self._paths, uid)
 
-    def _living(self, uid: str) -> tuple[Entry, ...]:
+    def _living(self, uid: str, contents: Contents | None = None) -> tuple[Entry, ...]:
         """The entries of other claims whose effects are of this boot."""
         boot_id = self.effects.boot_id()
-        entries = self.journal.contents().entries
+        entries = (contents or self.journal.contents()).entries
         return tuple(one for one in entries if one.uid != uid and one.boot_id == boot_id)
 
     def _files(self, *folders: Path) -> Iterator[Path]:

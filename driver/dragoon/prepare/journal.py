@@ -160,12 +160,11 @@ class Journal:
         broken: list[Broken] = []
         aside: set[str] = set()
         for name in self._effects.names(self._paths.journal_folder):
-            uid = self._paths.uid_of(self._paths.journal_folder / name)
+            uid = self._paths.uid_of_entry(name)
             if uid is None:
-                continue
-            if name != self._paths.journal(uid).name:
-                if SET_ASIDE in name:
-                    aside.add(uid)
+                other = self._paths.uid_of(self._paths.journal_folder / name)
+                if other is not None and SET_ASIDE in name:
+                    aside.add(other)
                 continue
             match self.read(uid):
                 case Entry() as entry:

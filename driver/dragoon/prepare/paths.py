@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 from dragoon.errors import InvalidInputError
@@ -62,7 +63,7 @@ def _slices(kind: str) -> str:
     return f"{_unit(kind)}.slice" if kind else ""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Paths:
     """The files of one plugin on one node; several instances of it share them."""
 
@@ -71,19 +72,19 @@ class Paths:
     cdi_folder: Path
     cgroup_root: Path = Path("/sys/fs/cgroup")
 
-    @property
+    @cached_property
     def lock(self) -> Path:
         return self.state_folder / "effects.lock"
 
-    @property
+    @cached_property
     def journal_folder(self) -> Path:
         return self.state_folder / "journal"
 
-    @property
+    @cached_property
     def marker_folder(self) -> Path:
         return self.state_folder / "markers"
 
-    @property
+    @cached_property
     def region_folder(self) -> Path:
         return self.state_folder / "regions"
 
@@ -128,10 +129,15 @@ class Paths:
             )
         )
 
-    @property
+    @cached_property
     def folders(self) -> tuple[Path, ...]:
         """Every folder in which files of claims are."""
         return (self.journal_folder, self.cdi_folder, self.marker_folder, self.region_folder)
+
+    def uid_of_entry(self, name: str) -> str | None:
+        """The claim of a whole journal entry, by its name; None for any other name."""
+        uid = name.removesuffix(".json")
+        return uid if uid != name and _UID.fullmatch(uid) else None
 
     def uid_of(self, path: Path) -> str | None:
         """The claim of a file, whole, temporary or set aside; None if the file is not ours."""
@@ -144,6 +150,6 @@ class Paths:
             return None
         return uid if _UID.fullmatch(uid) else None
 
-    @property
+    @cached_property
     def _spec_prefix(self) -> str:
         return f"{self.driver}-claim-"
