@@ -99,8 +99,13 @@ class HeldMember(Wire, frozen=True, kw_only=True):
 class Plan(Wire, frozen=True, kw_only=True):
     """A plan and how far it has come.
 
-    version: PLAN_VERSION when this controller makes it, and always written. serial: counts the plans of this gang, from 1. since: when the step began; fenced: when the
-    rules stood; wait_until: when the wait ends at the latest (RFC 3339, empty where not yet).
+    version: PLAN_VERSION when this controller makes it, and always written. serial: counts the
+    plans of this gang, from 1. since: when the step began; fenced: when the rules stood;
+    wait_until: when the wait ends at the latest (RFC 3339, empty where not yet).
+    members: those that are placed in this round, all or none; there are none in the step Hold.
+    held: those of earlier rounds. pools: of both. suspended: the UID of the Job that we suspended
+    to release its pods, and have to resume. repaired: when a member was last evicted in order to
+    be placed elsewhere (RFC 3339); repairs: how often.
     packed: the allocations, see `unpack`.
     """
 

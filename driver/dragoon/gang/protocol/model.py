@@ -145,11 +145,12 @@ class Backlog:
 class Wait:
     """The wait of this process for this round: kept in memory, never in the API.
 
-    serial: of the plan. started, until: monotonic seconds. pending: the claims that were pending
-    when the rules stood.
+    serial, fenced: of the plan. started, until: monotonic seconds. pending: the claims that were
+    pending when the rules stood.
     """
 
     serial: int
+    fenced: str
     started: float
     until: float
     pending: frozenset[str]
@@ -176,8 +177,8 @@ class GangView:
 
     now: the wall clock (UTC, aware), for what is written; tick: a monotonic clock in seconds, for
     waiting. gang: with its resourceVersion. deleting: the Gang is going. minimum: members that run
-    together; maximum: 0 without a limit. claims: by (namespace, name). planned: the plan's
-    allocations, unpacked. rules: those of this gang, and of damage in its pools. snapshot: pools
+    together; maximum: 0 without a limit. claims: by (namespace, name), those of members, of the plan
+    and of all who hold devices in its pools. planned: the plan's allocations, unpacked. rules: those of this gang, and of damage in its pools. snapshot: pools
     and what is held of them. listed: this view was made from a list of all claims that began after
     the last write of this gang. misfits: planned pods that do not fit on their planned node any
     more, and why, by UID (absent: fits). nodes: names of all nodes. wait, proposal: what this
@@ -224,7 +225,8 @@ class Settings:
     least_per_claim: however high qps is: then the API server is the limit (gang-tried.md 1).
     stuck_after: for how long a member has to be unschedulable before anything is done. repair:
     members with an owner are evicted one at a time when there is room elsewhere; repair_pause:
-    between two. slot_grace: how long the devices of a dead member wait for its successor.
+    between two; most_repairs: of one gang (each costs a Job one of its back-off limit, 6 by
+    default). slot_grace: how long the devices of a dead member wait for its successor.
     """
 
     qps: float = 50.0
@@ -234,6 +236,7 @@ class Settings:
     stuck_after: float = 30.0
     repair: bool = True
     repair_pause: float = 60.0
+    most_repairs: int = 3
     slot_grace: float = 300.0
     on_stuck: OnStuck = OnStuck.WAIT
 
@@ -370,7 +373,10 @@ class Nudge:
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """Say how the gang stands: stuck, damaged, undone. For conditions and events of the Gang."""
+    """Say how the gang stands: stuck, damaged, undone. For conditions and events of the Gang.
+
+    It comes again with every look while it is so, and gives no reason for another look.
+    """
 
     reason: str
     message: str

@@ -1,0 +1,188 @@
+"""What a view says, asked in the words of the protocol. Pure; every function takes the view."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Final
+
+from dragoon.allocator.contention import Contention, contentions, published
+from dragoon.allocator.model import PoolId
+from dragoon.allocator.usage import Hold, holds_of
+from dragoon.api import gang
+from dragoon.api.gang_plan import Plan, PlannedClaim, PlannedMember, PlannedPool
+from dragoon.api.names import TAINT_GANG_ONLY
+from dragoon.gang.protocol.model import ClaimFacts, CreateRule, GangView, Kind, Member, Ref
+from dragoon.gang.protocol.objects import rule_name
+
+_EFFECTS: Final = frozenset(("NoSchedule", "NoExecute"))
+OURS: Final = frozenset((gang.TAINT, TAINT_GANG_ONLY))
+"""Taints that are for everybody but gangs: fences, and nodes for gangs only."""
+
+
+def by_uid(view: GangView) -> dict[str, Member]:
+    """The members by the UIDs of their pods."""
+    return {member.ref.uid: member for member in view.members}
+
+
+def claim_of(view: GangView, name: str, uid: str) -> ClaimFacts | None:
+    """The claim of this name, if it is still the one with this UID."""
+    found = view.claims.get((view.gang.namespace, name))
+    return found if found is not None and found.ref.uid == uid else None
+
+
+def claim_key(label: str) -> tuple[str, str]:
+    """Namespace and name of a claim from `namespace/name`."""
+    namespace, _, name = label.rpartition("/")
+    return namespace, name
+
+
+def pool_id(pool: PlannedPool) -> PoolId:
+    """The pool as the allocator knows it."""
+    return PoolId(pool.driver, pool.pool)
+
+
+def is_same(one: Mapping[str, Any] | None, other: Mapping[str, Any]) -> bool:
+    """Whether an allocation gives the same devices for the same requests as the planned one."""
+    return one is not None and _devices(one) == _devices(other)
+
+
+def _devices(allocation: Mapping[str, Any]) -> set[tuple[str, ...]]:
+    results = (allocation.get("devices") or {}).get("results") or ()
+    keys = ("request", "driver", "pool", "device", "shareID")
+    return {tuple(result.get(key) or "" for key in keys) for result in results}
+
+
+def fences(view: GangView) -> dict[PoolId, Ref]:
+    """The fences of this gang, by pool."""
+    return {
+        PoolId(rule.driver, rule.pool): rule.ref
+        for rule in view.rules
+        if rule.kind is Kind.FENCE and rule.gang == view.gang.uid
+    }
+
+
+def damaged(view: GangView) -> set[PoolId]:
+    """Pools that nobody may use until the holders of a device given twice are gone."""
+    return {PoolId(rule.driver, rule.pool) for rule in view.rules if rule.kind is Kind.DAMAGE}
+
+
+def missing_fences(view: GangView, pools: Iterable[PoolId]) -> tuple[CreateRule, ...]:
+    """The rules that have to be created, so that these pools are fenced.
+
+    Each names the claims made by users that the plan allocates: nobody else would free them if the
+    gang were deleted before their pods came to run.
+    """
+    have = fences(view)
+    lasting = lasting_claims(view)
+    return tuple(
+        CreateRule(
+            rule_name(Kind.FENCE, pool.driver, pool.pool, view.gang.uid),
+            Kind.FENCE,
+            pool.driver,
+            pool.pool,
+            view.gang,
+            lasting.get(pool, ()),
+        )
+        for pool in dict.fromkeys(pools)
+        if pool not in have
+    )
+
+
+def lasting_claims(view: GangView) -> dict[PoolId, tuple[Ref, ...]]:
+    """By pool the planned claims that were not made for a pod and so do not go with one."""
+    found: dict[PoolId, dict[Ref, None]] = {}
+    for planned in view.planned:
+        claim = claim_of(view, planned.name, planned.uid)
+        if claim is not None and not claim.made_for:
+            ref = claim.ref._replace(version="")
+            for hold in holds(view, planned):
+                found.setdefault(hold.pool, {})[ref] = None
+    return {pool: tuple(claims) for pool, claims in found.items()}
+
+
+def holds(view: GangView, planned: PlannedClaim) -> tuple[Hold, ...]:
+    """What a planned claim is to hold."""
+    return holds_of(planned.allocation, f"{view.gang.namespace}/{planned.name}")
+
+
+def round_pools(view: GangView) -> tuple[PoolId, ...]:
+    """The pools in which this round has devices."""
+    pools = (hold.pool for planned in view.planned for hold in holds(view, planned))
+    return tuple(dict.fromkeys(pools))
+
+
+def held_pools(plan: Plan) -> tuple[PoolId, ...]:
+    """The pools of members that were ungated, and of slots that wait for a successor."""
+    indexes = dict.fromkeys(index for member in plan.held for index in member.pools)
+    return tuple(pool_id(plan.pools[index]) for index in indexes)
+
+
+def overlaps(view: GangView) -> tuple[Contention, ...]:
+    """What this round's claims hold, or would hold, together with others beyond what there is."""
+    more = [
+        hold
+        for planned in view.planned
+        if _is_unallocated(view, planned)
+        for hold in holds(view, planned)
+    ]
+    ours = {f"{view.gang.namespace}/{planned.name}" for planned in view.planned}
+    found = contentions(view.snapshot, round_pools(view), more)
+    return tuple(one for one in found if not ours.isdisjoint(one.claims))
+
+
+def _is_unallocated(view: GangView, planned: PlannedClaim) -> bool:
+    claim = claim_of(view, planned.name, planned.uid)
+    return claim is not None and claim.allocation is None
+
+
+def unusable(view: GangView) -> str:
+    """Why a planned device cannot be used any more, empty if all can.
+
+    The fences of gangs are no reason; whatever the planner accepted on the claim's own account
+    (tolerations) is in the allocation.
+    """
+    for planned in view.planned:
+        for result in _results(planned):
+            problem = _problem(view, result)
+            if problem:
+                return problem
+    return ""
+
+
+def _results(planned: PlannedClaim) -> Iterator[Mapping[str, Any]]:
+    yield from (planned.allocation.get("devices") or {}).get("results") or ()
+
+
+def _problem(view: GangView, result: Mapping[str, Any]) -> str:
+    pool = PoolId(result["driver"], result["pool"])
+    name = f"{pool}/{result['device']}"
+    if pool in damaged(view):
+        return f"pool {pool}: a device of it was given twice"
+    slices = view.snapshot.pools.get(pool)
+    device = published(slices).get(result["device"])
+    if slices is None or device is None:
+        return f"device {name} is not published any more"
+    rules = [rule.taint for rule in slices.rules if rule.device in {None, device.name}]
+    tolerated = {one.get("key") or "" for one in result.get("tolerations") or ()}
+    for taint in (*device.taints, *rules):
+        if taint.effect in _EFFECTS and (tolerated | OURS).isdisjoint({"", taint.key}):
+            return f"device {name} is tainted: {taint}"
+    return ""
+
+
+def broken(view: GangView, members: Iterable[PlannedMember]) -> str:
+    """Why these members cannot be placed all together any more, empty if they can."""
+    pods = by_uid(view)
+    for planned in members:
+        pod = pods.get(planned.uid)
+        if pod is None or not pod.is_alive:
+            return f"pod {planned.pod} is gone"
+        if not pod.gated:
+            return f"pod {planned.pod} was ungated by somebody else"
+        if planned.node not in view.nodes:
+            return f"node {planned.node} is gone"
+    for claim in view.planned:
+        found = claim_of(view, claim.name, claim.uid)
+        if found is None or found.deleting:
+            return f"claim {claim.name} is gone"
+        if found.allocation is not None and not is_same(found.allocation, claim.allocation):
+            return f"claim {claim.name} was allocated by somebody else"
+    return ""

@@ -1,0 +1,123 @@
+"""Fence, wait, look again (gang-tried.md 0.2, 0.3, 1). Pure.
+
+A device that looks free may be in flight: kube-scheduler writes about three times per pod, at its
+own rate. So its new choices are stopped first, by a rule on each planned pool; then its decisions
+in flight are waited for; what is free after that stays free.
+"""
+
+from datetime import timedelta
+
+import msgspec
+
+from dragoon.api.gang_plan import Plan, Step
+from dragoon.gang.protocol import rounds
+from dragoon.gang.protocol.facts import (
+    broken,
+    fences,
+    missing_fences,
+    overlaps,
+    pool_id,
+    unusable,
+)
+from dragoon.gang.protocol.model import (
+    Action,
+    Backlog,
+    DeleteRule,
+    GangView,
+    Journal,
+    RequestPlan,
+    Settings,
+    StartWait,
+    Wait,
+    WaitUntil,
+)
+from dragoon.gang.protocol.rounds import advance, moment, stamp
+
+_TRIED_QPS = 50.0
+
+
+def fence(view: GangView, plan: Plan, settings: Settings) -> tuple[Action, ...]:
+    """Creates the rules; when all stand, the wait is journaled."""
+    trouble = broken(view, plan.members)
+    if trouble:
+        return advance(view, plan, Step.RELEASE, trouble)
+    wanted = [pool_id(pool) for pool in plan.pools]
+    missing = missing_fences(view, wanted)
+    if missing:
+        return missing
+    extra = tuple(DeleteRule(rule) for pool, rule in fences(view).items() if pool not in wanted)
+    if extra:
+        return extra
+    until = view.now + timedelta(seconds=longest_wait(view.backlog, settings))
+    waiting = msgspec.structs.replace(
+        plan,
+        step=Step.WAIT,
+        since=stamp(view.now),
+        fenced=moment(view.now),
+        wait_until=stamp(until),
+    )
+    return (Journal(view.gang, waiting),)
+
+
+def longest_wait(backlog: Backlog, settings: Settings) -> float:
+    """Seconds after which kube-scheduler's decisions from before the fence have been written.
+
+    120 ms for each claim in flight at 50 qps lost nothing, 60 ms lost 22 of 59; at 1000 qps the
+    API server is the limit, and 60 ms lost nothing (gang-tried.md 1). The API gives no bound.
+    """
+    in_flight = min(len(backlog.pending), backlog.free)
+    each = max(settings.per_claim * _TRIED_QPS / settings.qps, settings.least_per_claim)
+    return settings.least_wait + each * in_flight
+
+
+def wait(view: GangView, plan: Plan, settings: Settings) -> tuple[Action, ...]:
+    """Waits, then looks again and commits, or plans anew under the fence."""
+    trouble = broken(view, plan.members)
+    if trouble:
+        return advance(view, plan, Step.RELEASE, trouble)
+    if missing_fences(view, map(pool_id, plan.pools)):
+        return advance(view, plan, Step.FENCE, "a rule was deleted by somebody else")
+    begun = _running_wait(view, plan)
+    if begun is None:
+        until = view.tick + longest_wait(view.backlog, settings)
+        pending = view.backlog.pending
+        return (StartWait(Wait(plan.serial, plan.fenced, view.tick, until, pending)),)
+    wake = _wake(view, begun, settings)
+    if view.tick < wake:
+        return (WaitUntil(wake),)
+    return _look_again(view, plan)
+
+
+def _running_wait(view: GangView, plan: Plan) -> Wait | None:
+    """The wait of this round, if this process began it: another one's clock says nothing."""
+    found = view.wait
+    if found is None or (found.serial, found.fenced) != (plan.serial, plan.fenced):
+        return None
+    return found if found.started <= view.tick else None
+
+
+def _wake(view: GangView, begun: Wait, settings: Settings) -> float:
+    """When the wait ends: early, where all that was pending at the fence is decided."""
+    undecided = begun.pending & view.backlog.pending
+    return begun.until if undecided else begun.started + settings.least_wait
+
+
+def _look_again(view: GangView, plan: Plan) -> tuple[Action, ...]:
+    """Commits if every planned device is still free; what was lost is planned again.
+
+    What is planned anew stays under the rules that stand: where pods wait, most of what looked
+    free was lost, and only a fence gets hold of devices as they drain.
+    """
+    lost = overlaps(view)
+    trouble = unusable(view) or (
+        f"device {lost[0].pool}/{lost[0].devices[0]} was taken by another claim" if lost else ""
+    )
+    if not trouble:
+        return advance(view, plan, Step.COMMIT)
+    asked = tuple(member.uid for member in plan.members)
+    proposal = view.proposal
+    if proposal is None or proposal.asked != frozenset(asked):
+        return (RequestPlan(asked),)
+    if proposal.refusal:
+        return advance(view, plan, Step.RELEASE, f"{trouble}; {proposal.refusal}")
+    return rounds.begin(view, proposal)
