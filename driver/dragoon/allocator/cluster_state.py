@@ -101,7 +101,11 @@ class ClusterState:
         its pool incomplete: no device of it is given away by what it was before.
         """
         self.drop_slice(required(raw, "metadata.name", "ResourceSlice"))
-        found = slice_record(raw, self._interner)
+        self.put_slice_record(slice_record(raw, self._interner))
+
+    def put_slice_record(self, found: Slice) -> None:
+        """A ResourceSlice as it is now, read elsewhere: large clusters read them off the loop."""
+        self.drop_slice(found.name)
         self._slices[found.name] = found
         self._members.setdefault(found.pool, {})[found.name] = found
         self._dirty[found.pool] = None
