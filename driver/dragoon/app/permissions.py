@@ -70,7 +70,7 @@ PLUGIN_RULES: Final = (
         PODS,
         ("get", "list"),
         "which containers see a share, before it is limited; who still uses a claim, before its "
-        "devices are taken back",
+        "devices are taken back; whose the processes on the GPUs are",
     ),
     Rule(
         EVENTS,

@@ -21,17 +21,20 @@ import structlog
 from dragoon import __version__
 from dragoon.app import config as settings
 from dragoon.app import enforcing, hardware, publishing
+from dragoon.app.auditing import AuditReporter
 from dragoon.app.config import PluginConfig
 from dragoon.app.freshness import FreshInventory
 from dragoon.app.reporting import Audience, Reporter, Traced
 from dragoon.app.supervision import Part, keep_running
 from dragoon.errors import DriverMissingError, HardwareError, KubeletError
-from dragoon.gpu.port import Gpus, MemoryLimits, MigCards
+from dragoon.gpu.model import PciAddress
+from dragoon.gpu.port import Gpus, MemoryLimits, MigCards, Processes
 from dragoon.gpu.watching import InventoryWatch
 from dragoon.kube.connecting import connect
 from dragoon.kube.events import EventRecorder
 from dragoon.kube.port import Api
 from dragoon.kubelet.serving import KubeletPlugin
+from dragoon.prepare.audit.auditing import Audit
 from dragoon.prepare.common_edits import CommonEdits
 from dragoon.prepare.effects import Effects, HostEffects
 from dragoon.prepare.enforcement.probing import Probing
@@ -63,12 +66,14 @@ class Plugin:
         api: Api,
         mig: MigCards | None = None,
         limits: MemoryLimits | None = None,
+        processes: Processes | None = None,
+        proc_root: Path | None = None,
         effects: Effects | None = None,
         first_look: float = FIRST_LOOK_SECONDS,
     ) -> None:
-        """mig: the same cards as they are divided; limits: their memory caps.
+        """mig: the same cards as they are divided; limits: their memory caps; processes: who uses them.
 
-        effects: what prepare does to the node; None: `host_effects`. first_look: how long the start
+        proc_root: where those processes are seen, else as the settings say. effects: what prepare does to the node; None: `host_effects`. first_look: how long the start
         waits for the cards. Raises DragoonError for settings that cannot work.
         """
         self._config = settings.check_plugin(config)
@@ -102,15 +107,28 @@ class Plugin:
         self._probing = Probing(
             enforcement, fresh, self._offering.enforce, observer=self._reporter.observe
         )
+        effects = effects or host_effects(config, limits, mig)
         self._engine = Engine(
             api,
             fresh,
-            effects or host_effects(config, limits, mig),
+            effects,
             prepare,
             common=_common_edits(config),
             enforcement=enforcement,
             forms=lambda: self._offering.wanted.wishes.forms,
             observer=Audience((self._reporter.observe, self._statuses.observe)).observe,
+        )
+        reporter = AuditReporter(self.metrics, self._events, self._statuses.observe)
+        self._audit = processes and Audit(
+            api,
+            effects,
+            prepare,
+            cards=self._cards,
+            processes=processes,
+            report=reporter.report,
+            limits=limits,
+            proc_root=proc_root or Path(config.proc_root),
+            observer=self._reporter.observe,
         )
         self._kubelet = KubeletPlugin(
             Traced(self._engine),
@@ -190,7 +208,12 @@ class Plugin:
             Part("prepare", self._engine.run),
             Part("claim status", self._statuses.run),
             Part("events", self._events.run),
+            *([Part("audit", self._audit.run)] if self._audit else []),
         )
+
+    def _cards(self) -> tuple[PciAddress, ...]:
+        inventory = self._watch.current
+        return tuple(one.address for one in inventory.gpus) if inventory else ()
 
     def _prepared_entry(self, uid: str) -> Entry | None:
         return self._engine.prepared_entry(uid)
@@ -232,7 +255,16 @@ async def serve(config: PluginConfig) -> None:
         stack.push_async_callback(asyncio.to_thread, gpus.close)
         api = await connect(Path(config.kubeconfig) if config.kubeconfig else None)
         stack.push_async_callback(api.close)
-        await Plugin(config, gpus=gpus, api=api, mig=gpus.mig, limits=gpus.limits).run(stop)
+        plugin = Plugin(
+            config,
+            gpus=gpus,
+            api=api,
+            mig=gpus.mig,
+            limits=gpus.limits,
+            processes=gpus.processes,
+            proc_root=gpus.roots.proc,
+        )
+        await plugin.run(stop)
 
 
 def host_effects(

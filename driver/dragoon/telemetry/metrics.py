@@ -4,7 +4,7 @@ Labels are codes and verbs from fixed sets, never names of pods or claims: the n
 must not grow with the cluster.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
@@ -53,6 +53,13 @@ SPECS: Final = (
         "counter",
         "Things on the node that are wrong and are left for a person; the log says which.",
     ),
+    Spec(
+        "dragoon_audit_findings_total",
+        "counter",
+        "Containers and host processes found on GPUs as no claim allows, by cause.",
+        ("cause",),
+    ),
+    Spec("dragoon_audit_standing", "gauge", "Findings of the audit now, by cause.", ("cause",)),
     Spec("dragoon_claims_prepared", "gauge", "Claims whose devices are in use on this node now."),
     Spec("dragoon_slices_published", "gauge", "ResourceSlices this node has in the API server."),
     Spec("dragoon_slice_writes_total", "counter", "Writes of ResourceSlices, by verb.", ("verb",)),
@@ -107,6 +114,15 @@ class Metrics:
     def node_problem(self) -> None:
         """Something on the node is wrong and is left for a person."""
         self._counters["dragoon_node_problems_total"].inc()
+
+    def audit_found(self, cause: str) -> None:
+        """The audit found something that it had not found before."""
+        self._counters["dragoon_audit_findings_total"].labels(cause).inc()
+
+    def audit_stands(self, counts: Mapping[str, int]) -> None:
+        """What the audit finds now: a number for every cause, 0 included."""
+        for cause, count in counts.items():
+            self._gauges["dragoon_audit_standing"].labels(cause).set(count)
 
     def claims_prepared(self, count: int) -> None:
         """How many claims hold devices on this node now."""

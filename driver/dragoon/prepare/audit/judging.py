@@ -10,7 +10,7 @@ from dragoon.api.enforcement import Tier
 from dragoon.api.forms import MIB
 from dragoon.gpu.model import PciAddress
 from dragoon.prepare.audit.looking import Sighting
-from dragoon.prepare.audit.pods import AuditedPod
+from dragoon.prepare.audit.pods import AuditedPod, PodRef
 from dragoon.prepare.audit.whereabouts import PodPlace
 from dragoon.prepare.enforcement.usage import CardUsage, ShareUsage
 from dragoon.prepare.journal import Contents, Entry, HeldDevice
@@ -48,7 +48,7 @@ class Finding:
     pid: int = 0
     started: int = 0
     claims: tuple[ClaimRef, ...] = ()
-    pod: AuditedPod | None = None
+    pod: PodRef | None = None
 
     @property
     def key(self) -> Key:
@@ -211,7 +211,7 @@ def _about(
     pod = known.pods.get(one.place.pod_uid)
     identity = one.place.container_id
     container = pod.containers.get(identity, identity[:12]) if pod else identity[:12]
-    name = f"{pod.namespace}/{pod.name}" if pod else one.place.pod_uid
+    name = str(pod.ref) if pod else one.place.pod_uid
     within = f"container {container} of pod {name}" if container else f"pod {name}"
     return Finding(
         cause,
@@ -222,7 +222,7 @@ def _about(
         pid=one.process.pid,
         started=one.started,
         claims=claims,
-        pod=pod,
+        pod=pod.ref if pod else None,
     )
 
 

@@ -27,12 +27,22 @@ Named = frozenset[tuple[str, str | None]]
 
 
 @dataclass(frozen=True, slots=True)
-class AuditedPod:
-    """A pod. containers: names by the runtime's id; claims: what each container names, by name."""
+class PodRef:
+    """Which pod, as the API server knows it."""
 
     namespace: str
     name: str
     uid: str
+
+    def __str__(self) -> str:
+        return f"{self.namespace}/{self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class AuditedPod:
+    """A pod. containers: names by the runtime's id; claims: what each container names, by name."""
+
+    ref: PodRef
     containers: Mapping[str, str] = field(default_factory=dict)
     claims: Mapping[str, Named] = field(default_factory=dict)
 
@@ -41,7 +51,7 @@ class AuditedPod:
 
         One that the kubelet has not reported yet may be any container of the pod.
         """
-        if entry.namespace != self.namespace:
+        if entry.namespace != self.ref.namespace:
             return False
         name = self.containers.get(container_id)
         every: Named = frozenset().union(*self.claims.values())
@@ -107,7 +117,8 @@ def audited(pod: Mapping[str, Any]) -> AuditedPod:
             identity = (one.get("containerID") or "").rpartition("://")[2]
             if identity:
                 ids[identity] = one["name"]
-    return AuditedPod(meta.get("namespace", ""), meta["name"], meta["uid"], ids, claims)
+    ref = PodRef(meta.get("namespace", ""), meta["name"], meta["uid"])
+    return AuditedPod(ref, ids, claims)
 
 
 def _cgroup_uid(pod: Mapping[str, Any]) -> str:

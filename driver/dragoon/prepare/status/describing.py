@@ -63,12 +63,7 @@ def _entries(
             continue
         conditions, data = about
         if isinstance(outcome, Prepared):
-            card = naming.address_of(result["device"])
-            conditions += [
-                (one.type, one.is_true, one.reason, one.message)
-                for one in marks
-                if one.card in {None, card}
-            ]
+            conditions = _with_marks(conditions, marks, result["device"])
         entry = {name: result[name] for name in ("driver", "pool", "device")}
         if result.get("shareID"):
             entry["shareID"] = result["shareID"]
@@ -76,6 +71,17 @@ def _entries(
         if data:
             entry["data"] = data
         yield entry
+
+
+def _with_marks(
+    conditions: list[_Condition], marks: tuple[Mark, ...], device: str
+) -> list[_Condition]:
+    """The conditions of a device in which its marks stand, in place of those of their types."""
+    card = naming.address_of(device)
+    mine = [one for one in marks if one.card in {None, card}]
+    types = {one.type for one in mine}
+    kept = [one for one in conditions if one[0] not in types]
+    return [*kept, *((one.type, one.is_true, one.reason, one.message) for one in mine)]
 
 
 def _about(

@@ -56,7 +56,10 @@ Outcome = Prepared | Refused | Released
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """A condition beside Ready and Enforced. card: of devices of that card alone; None: of all."""
+    """A condition beside those of prepare, or in place of its condition of the same type.
+
+    card: of devices of that card alone; None: of all.
+    """
 
     type: str
     is_true: bool

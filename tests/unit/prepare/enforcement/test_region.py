@@ -65,7 +65,10 @@ def test_usage_is_summed_over_the_processes_that_live() -> None:
     data = running(data, 0, {0: 100, 1: 7})
     data = running(data, 1, {0: 1000}, status=0)
     data = running(data, 2, {0: 11}, status=2)
-    assert [(one.used, one.pids) for one in region.read(data)] == [(111, {1, 3}), (7, {1, 3})]
+    assert [(one.used, one.pids) for one in region.read(data)] == [
+        (111, frozenset({1, 3})),
+        (7, frozenset({1, 3})),
+    ]
 
 
 def test_slots_beyond_the_count_are_stale() -> None:
