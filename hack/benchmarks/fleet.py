@@ -32,11 +32,12 @@ _ROOM = {"cpu": "128", "memory": "2Ti", "pods": "250"}
 
 
 @contextmanager
-def control_plane(name: str) -> Iterator[State]:
-    """A fresh control plane without client limits; gone afterwards."""
+def control_plane(name: str, *, default_rates: bool = False) -> Iterator[State]:
+    """A fresh control plane, without client limits if not told otherwise; gone afterwards."""
     teardown.down(name)
     try:
-        yield bringup.up(name, node_count=0, settings=Settings(scale=True))
+        settings = Settings(scale=True, default_rates=default_rates)
+        yield bringup.up(name, node_count=0, settings=settings)
     finally:
         teardown.down(name)
 
@@ -74,13 +75,18 @@ class Fleet:
         await self.create(CLASSES, [class_])
         await self._until_schedulable(len(names))
 
-    async def bind(self, pods: int, count: int, class_name: str) -> float:
-        """Seconds from the first create until all pods, `count` devices each, are bound."""
+    async def bind(
+        self, pods: int, count: int, class_name: str, metadata: Object | None = None
+    ) -> float:
+        """Seconds from the first create until all pods, `count` devices each, are bound.
+
+        metadata: labels and annotations of each pod.
+        """
         await self.create(TEMPLATES, [_template(count, class_name)])
         listing = await self._client.list(PODS, namespace=NAMESPACE)
         watcher = asyncio.create_task(self._until_bound(pods, listing.resource_version))
         started = time.monotonic()
-        await self.create(PODS, (_pod(f"p{i:05d}") for i in range(pods)))
+        await self.create(PODS, (_pod(f"p{i:05d}", metadata or {}) for i in range(pods)))
         await watcher
         return time.monotonic() - started
 
@@ -171,11 +177,11 @@ def _template(count: int, class_name: str) -> Object:
     }
 
 
-def _pod(name: str) -> Object:
+def _pod(name: str, metadata: Object) -> Object:
     return {
         "apiVersion": "v1",
         "kind": "Pod",
-        "metadata": {"name": name, "namespace": NAMESPACE},
+        "metadata": {**metadata, "name": name, "namespace": NAMESPACE},
         "spec": {
             "containers": [
                 {"name": "c", "image": "none", "resources": {"claims": [{"name": "gpu"}]}}

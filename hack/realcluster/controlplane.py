@@ -110,7 +110,7 @@ class ControlPlane:
             "--authentication-skip-lookup=true",
             *self._feature_gates(),
         ]
-        if self._settings.scale:
+        if self._settings.scale and not self._settings.default_rates:
             # The defaults (20 to 50 a second) hide everything else in a scale run.
             command += ["--kube-api-qps=1000", "--kube-api-burst=2000"]
         return command

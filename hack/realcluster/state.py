@@ -47,6 +47,8 @@ class Settings:
     """What `up` was asked for beyond size and version."""
 
     scale: bool = False
+    default_rates: bool = False
+    """Keep the clients' default rates in a scale run."""
     feature_gates: str = ""
     runtime_config: str = ""
 

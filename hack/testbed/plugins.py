@@ -2,11 +2,8 @@
 
 import os
 import signal
-import socket
 import subprocess
 import sys
-import urllib.request
-from http import HTTPStatus
 from pathlib import Path
 
 import yaml
@@ -15,6 +12,7 @@ from dragoon.api.names import DRIVER_NAME
 from dragoon.app import permissions
 from realcluster.cluster import Cluster
 from realcluster.state import Node
+from testbed.ports import free_port, is_ready
 from testbed.waiting import until
 
 _SYSTEM = "dragoon-system"
@@ -48,7 +46,7 @@ class Plugin:
         self.state_folder = Path(node.kubelet_root, "plugins", DRIVER_NAME)
         self.log = folder / f"plugin-{node.name}.log"
         self._process: subprocess.Popen[bytes] | None = None
-        self._endpoint = f"127.0.0.1:{_free_port()}"
+        self._endpoint = f"127.0.0.1:{free_port()}"
         kubeconfig = cluster.account_kubeconfig(
             _ACCOUNT, folder / f"{node.name}.kubeconfig", namespace=_SYSTEM, node=node.name
         )
@@ -82,14 +80,7 @@ class Plugin:
     def start_and_wait(self) -> None:
         """Starts, and returns when the kubelet has registered this process."""
         self.start()
-        until(f"the plugin of {self.node.name} is ready", self._is_ready)
-
-    def _is_ready(self) -> bool:
-        try:
-            with urllib.request.urlopen(f"http://{self._endpoint}/readyz") as answer:
-                return bool(answer.status == HTTPStatus.OK)
-        except OSError:
-            return False
+        until(f"the plugin of {self.node.name} is ready", lambda: is_ready(self._endpoint))
 
     def kill(self) -> None:
         """SIGKILL, as a crash would be."""
@@ -116,10 +107,3 @@ class Plugin:
 
     def cdi_files(self) -> list[Path]:
         return sorted(Path(self.node.cdi_folder).glob("*.json"))
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
