@@ -6,6 +6,7 @@ a dead end). Lost cards and missing drivers have their errors in `dragoon.errors
 
 from dragoon.errors import HardwareError
 from dragoon.gpu.mig import GpuProcess
+from dragoon.gpu.obstacles import Obstacle
 
 
 class FeatureMissingError(HardwareError):
@@ -14,7 +15,14 @@ class FeatureMissingError(HardwareError):
     code = "FeatureMissing"
 
 
-class CardInUseError(HardwareError):
+class BlockedError(HardwareError):
+    """A card that cannot be changed as a claim needs it. obstacle: once it is known which claim."""
+
+    code = "Blocked"
+    obstacle: Obstacle | None = None
+
+
+class CardInUseError(BlockedError):
     """Somebody uses the card or the instance. processes: who, as far as the driver tells."""
 
     code = "CardInUse"
@@ -36,7 +44,7 @@ class PlacementTakenError(HardwareError):
     code = "PlacementTaken"
 
 
-class ResetRequiredError(HardwareError):
+class ResetRequiredError(BlockedError):
     """The card must be reset before it can be used like that; trying again does not help."""
 
     code = "ResetRequired"

@@ -2,15 +2,12 @@
 
 import asyncio
 import contextlib
-import threading
 from collections.abc import Callable
-from typing import TypeVar
 
 from dragoon.errors import DragoonError, HardwareError
+from dragoon.gpu.aside import aside
 from dragoon.gpu.model import Inventory
 from dragoon.gpu.port import Gpus
-
-_T = TypeVar("_T")
 
 
 class InventoryWatch:
@@ -88,7 +85,7 @@ class InventoryWatch:
         if before is not None:
             await asyncio.wait({before})
         self._running, self._queued = self._queued, None
-        looking = _in_thread(self._gpus.inventory)
+        looking = aside(self._gpus.inventory)
         done, _ = await asyncio.wait({looking}, timeout=self._patience)
         if not done:
             self._set_error(
@@ -117,29 +114,3 @@ class InventoryWatch:
         before, self._error = self._error, error
         if self._report is not None and str(before) != str(error):
             self._report(error)
-
-
-def _in_thread(call: Callable[[], _T]) -> asyncio.Future[_T]:
-    """Like asyncio.to_thread, but a call that hangs does not keep the process from ending."""
-    loop = asyncio.get_running_loop()
-    future: asyncio.Future[_T] = loop.create_future()
-
-    def settle(result: _T | None, error: Exception | None) -> None:
-        if future.done():
-            return
-        if error is not None:
-            future.set_exception(error)
-        else:
-            future.set_result(result)  # type: ignore[arg-type]
-
-    def work() -> None:
-        result, error = None, None
-        try:
-            result = call()
-        except Exception as caught:  # noqa: BLE001 - handed over to the loop, whatever it is
-            error = caught
-        with contextlib.suppress(RuntimeError):  # the loop has ended meanwhile
-            loop.call_soon_threadsafe(settle, result, error)
-
-    threading.Thread(target=work, name="gpu-look", daemon=True).start()
-    return future

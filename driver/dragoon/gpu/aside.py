@@ -1,0 +1,38 @@
+"""Calls of the GPU ports from an event loop: they block, and on a sick card they may hang."""
+
+import asyncio
+import contextlib
+import threading
+from collections.abc import Callable
+from typing import TypeVar
+
+_T = TypeVar("_T")
+
+
+def aside(call: Callable[[], _T]) -> asyncio.Future[_T]:
+    """Like asyncio.to_thread, but a call that hangs does not keep the process from ending.
+
+    Each call has a thread of its own: one that hangs takes no turn away from others either.
+    """
+    loop = asyncio.get_running_loop()
+    future: asyncio.Future[_T] = loop.create_future()
+
+    def settle(result: _T | None, error: Exception | None) -> None:
+        if future.done():
+            return
+        if error is not None:
+            future.set_exception(error)
+        else:
+            future.set_result(result)  # type: ignore[arg-type]
+
+    def work() -> None:
+        result, error = None, None
+        try:
+            result = call()
+        except Exception as caught:  # noqa: BLE001 - handed over to the loop, whatever it is
+            error = caught
+        with contextlib.suppress(RuntimeError):  # the loop has ended meanwhile
+            loop.call_soon_threadsafe(settle, result, error)
+
+    threading.Thread(target=work, name="gpu-call", daemon=True).start()
+    return future

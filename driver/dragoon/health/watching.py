@@ -1,0 +1,290 @@
+"""Listens to the cards, asks them, and keeps the verdicts of this node."""
+
+import asyncio
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Final, NoReturn
+
+from dragoon.errors import DragoonError, HardwareError, StateError
+from dragoon.gpu.aside import aside
+from dragoon.gpu.condition import Condition, EventKind, GpuEvent, Polled
+from dragoon.gpu.model import Inventory, PciAddress
+from dragoon.gpu.port import Conditions, GpuEvents, MigCards
+from dragoon.health import remembering
+from dragoon.health.judging import Observed, judge
+from dragoon.health.observing import Changed, Observer, Raised, Trouble, ignore
+from dragoon.health.port import Memory
+from dragoon.health.scope import Heard, heard, needs_instances
+from dragoon.health.settings import HealthSettings
+from dragoon.health.verdict import CardHealth, Health
+from dragoon.health.xids import meaning
+
+_MIG_PATIENCE_SECONDS: Final = 2.0
+"""A card that does not say by then which instance an event is about is meant as a whole."""
+_EVENTS, _CONDITIONS, _MEMORY = "events", "conditions", "memory"
+
+
+@dataclass(frozen=True, slots=True)
+class Sources:
+    """What is listened to and asked. mig: None where cards are never divided."""
+
+    events: GpuEvents
+    conditions: Conditions
+    mig: MigCards | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """Seconds: between two looks for events, between two questions, before a retry.
+
+    patience: until a driver that does not answer is told.
+    """
+
+    events: float = 0.25
+    conditions: float = 15.0
+    retry: float = 5.0
+    patience: float = 30.0
+
+
+@dataclass(slots=True)
+class _Known:
+    """What is known and not judged yet. events: each once, in the order in which they came."""
+
+    inventory: Inventory | None = None
+    conditions: Mapping[PciAddress, Condition] = field(default_factory=dict)
+    unwatched: Mapping[PciAddress, str] = field(default_factory=dict)
+    events: dict[GpuEvent, None] = field(default_factory=dict)
+
+    def knows(self, event: GpuEvent) -> bool:
+        """Whether it is of a card of this node, as far as that is known."""
+        if self.inventory is None:
+            return event.address is not None
+        return event.address in {card.address for card in self.inventory.cards}
+
+
+class HealthWatch:
+    """The health of the cards of this node. Belongs to the loop that runs run().
+
+    look: asks for a new inventory. Subscribers are called on the loop when the health, or what
+    keeps it from being known (`blind`), differs from before; neither they nor the observer may
+    block or raise.
+    """
+
+    def __init__(
+        self,
+        sources: Sources,
+        memory: Memory,
+        *,
+        settings: HealthSettings | None = None,
+        look: Callable[[], None] = lambda: None,
+        observer: Observer = ignore,
+        pace: Pace | None = None,
+        now: Callable[[], float] = time.time,
+    ) -> None:
+        self._sources = sources
+        self._memory = memory
+        self._settings = settings or HealthSettings()
+        self._look = look
+        self._observer = observer
+        self._pace = pace or Pace()
+        self._now = now
+        self._known = _Known()
+        self._health: Health = {}
+        self._recalled = False
+        self._written: bytes | None = None
+        self._subscribers: list[Callable[[], None]] = []
+        self._news = asyncio.Event()
+        self._ask = asyncio.Event()
+        self._troubles: dict[str, str] = {}
+        self.checked = now()
+        """The Unix time at which the driver last answered."""
+
+    @property
+    def health(self) -> Health:
+        """Every card as it was judged last."""
+        return self._health
+
+    @property
+    def blind(self) -> str:
+        """Why nothing new is known of the cards; empty while they can be listened to."""
+        return self._troubles.get(_EVENTS, "")
+
+    def subscribe(self, callback: Callable[[], None]) -> None:
+        """Calls back whenever `health` or `blind` has changed."""
+        self._subscribers.append(callback)
+
+    def show(self, inventory: Inventory) -> None:
+        """What was found on this node; the last one counts."""
+        self._known.inventory = inventory
+        self._ask.set()
+        self._news.set()
+
+    async def run(self) -> None:
+        """Watches until cancelled."""
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(self._listen())
+            tasks.create_task(self._question())
+            tasks.create_task(self._judge())
+
+    async def _listen(self) -> NoReturn:
+        while True:
+            pause = self._pace.events
+            try:
+                polled = await self._polled()
+            except HardwareError as error:
+                self._trouble(_EVENTS, error)
+                pause = self._pace.retry
+            else:
+                self._trouble(_EVENTS, None)
+                self.checked = self._now()
+                self._heard(polled)
+            await asyncio.sleep(pause)
+
+    async def _polled(self) -> Polled:
+        polling = aside(self._sources.events.poll)
+        done, _ = await asyncio.wait({polling}, timeout=self._pace.patience)
+        if not done:
+            text = f"the GPU driver has not answered for {self._pace.patience:g} s"
+            self._trouble(_EVENTS, HardwareError(text, retryable=True))
+        return await polling
+
+    def _heard(self, polled: Polled) -> None:
+        known = self._known
+        for event in polled.events:
+            xid = event.kind is EventKind.XID
+            text = meaning(event.number, self._settings).value if xid else event.kind.value
+            self._observer(Raised(event, known.knows(event), text))
+        known.events.update(dict.fromkeys(polled.events))
+        if polled.events or polled.lost:
+            self._look()
+        if polled.events or polled.renewed:
+            self._ask.set()
+        if polled.events or polled.unwatched != known.unwatched:
+            known.unwatched = polled.unwatched
+            self._news.set()
+
+    async def _question(self) -> NoReturn:
+        while True:
+            self._ask.clear()
+            try:
+                found = await aside(self._sources.conditions)
+            except HardwareError as error:
+                self._trouble(_CONDITIONS, error)
+            else:
+                self._trouble(_CONDITIONS, None)
+                if found != self._known.conditions:
+                    self._known.conditions = found
+                    self._news.set()
+            await _either(self._ask, self._pace.conditions)
+
+    async def _judge(self) -> NoReturn:
+        while True:
+            await _either(self._news, self._pace.retry if _MEMORY in self._troubles else None)
+            self._news.clear()
+            if self._known.inventory is not None:
+                await self._judge_now(self._known.inventory)
+
+    async def _judge_now(self, inventory: Inventory) -> None:
+        before = self._health
+        try:
+            await self._recall()
+        except StateError as error:
+            self._trouble(_MEMORY, error)
+        events, self._known.events = self._known.events, {}
+        seen = Observed(
+            inventory,
+            self._known.conditions,
+            [await self._scoped(event) for event in events],
+            self._known.unwatched,
+        )
+        self._health = judge(seen, self._health, self._settings, now=self._now())
+        # Before anybody is told: a process that dies now must not forget what others know.
+        await self._remember()
+        if self._health != before:
+            self._tell_changes(before)
+            self._tell_subscribers()
+
+    async def _scoped(self, event: GpuEvent) -> Heard:
+        """The event with what it leaves alone; nothing where the card does not say it in time."""
+        mig = self._sources.mig
+        if mig is None or not needs_instances(event):
+            return Heard(event)
+        try:
+            async with asyncio.timeout(_MIG_PATIENCE_SECONDS):
+                return await aside(partial(_resolved, mig, event))
+        except (HardwareError, TimeoutError):
+            return Heard(event)
+
+    async def _recall(self) -> None:
+        """Reads what lasts, once. What cannot be understood is told and then forgotten.
+
+        Raises StateError where it cannot be read now.
+        """
+        if self._recalled:
+            return
+        data = await asyncio.to_thread(self._memory.read)
+        boot = await asyncio.to_thread(self._memory.boot_id)
+        self._recalled = True
+        if data is not None:
+            remembered = remembering.decode(data, boot, self._settings)
+            self._health = remembering.merged(remembered, self._health)
+            self._written = data
+
+    async def _remember(self) -> None:
+        """Writes what lasts where that has changed; never over what was not read yet."""
+        if not self._recalled:
+            return
+        try:
+            boot = await asyncio.to_thread(self._memory.boot_id)
+            data = remembering.encode(self._health, boot)
+            if data != (self._written or remembering.encode({}, boot)):
+                await asyncio.to_thread(self._memory.write, data)
+                self._written = data
+        except StateError as error:
+            self._trouble(_MEMORY, error)
+        else:
+            self._trouble(_MEMORY, None)
+
+    def _tell_changes(self, before: Health) -> None:
+        for address, card in self._health.items():
+            old = {v.identity: v for v in before.get(address, CardHealth(None)).verdicts}
+            new = {v.identity: v for v in card.verdicts}
+            came = tuple(v for key, v in new.items() if key not in old)
+            went = tuple(v for key, v in old.items() if key not in new)
+            if came or went:
+                self._observer(Changed(address, came, went, self._health))
+
+    def _tell_subscribers(self) -> None:
+        for callback in tuple(self._subscribers):
+            callback()
+
+    def _trouble(self, what: str, error: DragoonError | None) -> None:
+        """Told when it begins, changes or ends."""
+        text = str(error) if error else ""
+        if text == self._troubles.get(what, ""):
+            return
+        if error:
+            self._troubles[what] = text
+        else:
+            del self._troubles[what]
+        self._observer(Trouble(what, error))
+        if what == _EVENTS:
+            self._tell_subscribers()
+
+
+def _resolved(mig: MigCards, event: GpuEvent) -> Heard:
+    """Asks the card which instance the event is about. Blocks."""
+    if event.address is None:
+        return Heard(event)
+    return heard(event, mig.card(event.address), mig.instances(event.address))
+
+
+async def _either(event: asyncio.Event, seconds: float | None) -> None:
+    """Returns when the event is set, or after so many seconds."""
+    try:
+        async with asyncio.timeout(seconds):
+            await event.wait()
+    except TimeoutError:
+        return
