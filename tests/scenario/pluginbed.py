@@ -9,6 +9,7 @@ from typing import Any
 from dragoon.api.claims import ClaimRef, claim_ref
 from dragoon.app.config import PluginConfig
 from dragoon.app.plugin import Plugin
+from dragoon.gpu.nvml import NvmlGpus
 from dragoon.gpu.opening import open_gpus
 from dragoon.gpu.port import Gpus
 from dragoon.kube.memory import MemoryApi
@@ -53,7 +54,7 @@ class Bed:
         }
         return PluginConfig(**(values | changes))
 
-    def gpus(self, machine: str = "dgx-h100") -> Gpus:
+    def gpus(self, machine: str = "dgx-h100") -> NvmlGpus:
         return open_gpus(machine, self.root / "gpus.json", node=NODE, beside_driver=True)
 
     @contextlib.asynccontextmanager
@@ -67,8 +68,14 @@ class Bed:
     ) -> AsyncIterator[Plugin]:
         """The node process, stopped as by SIGTERM at the end."""
         mine = gpus or self.gpus()
+        audited = mine if isinstance(mine, NvmlGpus) else None
         plugin = Plugin(
-            self.config(**settings), gpus=mine, api=api or self.memory, first_look=first_look
+            self.config(**settings),
+            gpus=mine,
+            api=api or self.memory,
+            processes=audited.processes if audited else None,
+            proc_root=audited.roots.proc if audited else None,
+            first_look=first_look,
         )
         stop = asyncio.Event()
         life = asyncio.create_task(plugin.run(stop))

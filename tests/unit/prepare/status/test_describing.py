@@ -245,6 +245,15 @@ def test_marks_stand_on_the_devices_of_their_card_beside_the_rest() -> None:
         assert "MemoryPressure" in conditions(entry)
 
 
+def test_a_mark_stands_in_place_of_the_condition_of_its_type() -> None:
+    claim = claim_object("a", result(0), result(1))
+    mark = Mark("Enforced", False, "ProcessNotLimited", "not loaded", PciAddress(0, 0x11, 0))
+    first, second = entries(claim, prepared(held(0), held(1)), mark)
+    assert conditions(first)["Enforced"] == ("True", "WholeGpu")
+    assert conditions(second)["Enforced"] == ("False", "ProcessNotLimited")
+    assert [one["type"] for one in second["conditions"]] == ["Ready", "Enforced"]
+
+
 def test_a_refusal_is_news_until_the_status_says_so() -> None:
     claim = claim_object("a", result())
     gone, busy = refused(UnknownDeviceError("gone")), refused(DeviceBusyError("held"))
