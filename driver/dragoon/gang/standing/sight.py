@@ -1,0 +1,123 @@
+"""What was seen of one gang, and what follows from it for every text. Pure."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import Final
+
+from dragoon.allocator.gang.model import Outcome
+from dragoon.api.gang import GangObject
+from dragoon.api.gang_plan import Plan
+from dragoon.gang.discovering.checking import Fault
+from dragoon.gang.protocol.model import Member, Note
+
+_SHOWN: Final = 5
+"""Pods that a text names."""
+STUCK: Final = "Stuck"
+"""The reason of the protocol's note on a member that cannot be bound."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sight:
+    """What was seen of one gang. plan: as journaled. faults: of the whole gang.
+
+    outcome: the planner's last answer, None where it was not asked. blockers: gangs that hold what
+    would help. hints: what is known of missing pods and claims, one text each.
+    """
+
+    gang: GangObject
+    members: Sequence[Member]
+    now: datetime
+    plan: Plan | None = None
+    faults: Sequence[Fault] = ()
+    ungated: Fault | None = None
+    outcome: Outcome | None = None
+    notes: Sequence[Note] = ()
+    blockers: Sequence[str] = ()
+    hints: Sequence[str] = field(default=())
+
+    @property
+    def alive(self) -> list[Member]:
+        return [member for member in self.members if member.is_alive]
+
+    @property
+    def succeeded(self) -> int:
+        return sum(member.phase == "Succeeded" for member in self.members)
+
+    @property
+    def bound(self) -> int:
+        return sum(bool(member.node) for member in self.alive)
+
+    @property
+    def minimum(self) -> int:
+        return self.gang.spec.size
+
+    @property
+    def pods_missing(self) -> int:
+        """Members that there are too few of; those that have done their work are not missed."""
+        return max(0, self.minimum - len(self.alive) - self.succeeded)
+
+    @property
+    def incomplete(self) -> list[Member]:
+        """Members of which a claim is missing."""
+        return [member for member in self.alive if not member.complete]
+
+    @property
+    def is_satisfied(self) -> bool:
+        """Whether the minimum is bound, or was and has done its work."""
+        return self.bound > 0 and self.bound + self.succeeded >= self.minimum
+
+    @property
+    def is_finished(self) -> bool:
+        return not self.alive and any(member.has_ended for member in self.members)
+
+    @property
+    def stuck(self) -> Note | None:
+        return next((note for note in self.notes if note.reason == STUCK), None)
+
+    @property
+    def gathers(self) -> bool:
+        """Whether pods or claims are missing."""
+        return bool(self.pods_missing or self.incomplete) and not self.is_finished
+
+    @property
+    def missing_since(self) -> str:
+        """Since when (RFC 3339), empty where nothing is missing."""
+        return (self.gang.status.missing_since or stamp(self.now)) if self.gathers else ""
+
+    @property
+    def deadline(self) -> datetime | None:
+        """When what is missing is overdue, None where nothing is missing."""
+        if not self.gathers:
+            return None
+        return datetime.fromisoformat(self.missing_since) + timedelta(
+            seconds=self.gang.spec.timeout_seconds
+        )
+
+    @property
+    def is_late(self) -> bool:
+        return self.deadline is not None and self.now >= self.deadline
+
+    @property
+    def missing(self) -> str:
+        """How many pods or claims are missing, and what is known about why."""
+        hints = "".join(f"; {hint}" for hint in self.hints)
+        if self.pods_missing:
+            return f"{self.pods_missing} of {self.minimum} pods{hints}"
+        return f"claims of {_named(self.incomplete)}{hints}"
+
+
+def _named(members: Sequence[Member]) -> str:
+    shown = ", ".join(member.ref.name for member in members[:_SHOWN])
+    more = f" and {len(members) - _SHOWN} more" if len(members) > _SHOWN else ""
+    return f"pod{'s' if len(members) > 1 else ''} {shown}{more}"
+
+
+def stamp(now: datetime) -> str:
+    """A time as statuses have it (RFC 3339, seconds)."""
+    return now.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def shortened(text: str, limit: int) -> str:
+    """The text, cut to the length that the CRD allows."""
+    return text if len(text) <= limit else f"{text[: limit - 1]}…"

@@ -1,0 +1,340 @@
+"""The named holder of what the informers show, with the indexes that gangs are found by.
+
+Belongs to the event loop. Whoever decides takes frozen parts of it: records, raw objects that
+nobody changes, and snapshots of `state`.
+"""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from typing import Any, Final, NamedTuple
+
+import structlog
+
+from dragoon.allocator import ClusterState
+from dragoon.allocator.gang.model import NodeFacts
+from dragoon.allocator.gang.reading import extended_resources, node_facts
+from dragoon.allocator.interning import Interner
+from dragoon.allocator.model import Slice
+from dragoon.allocator.slices import slice_record
+from dragoon.api.gang import GangObject, gang_of
+from dragoon.errors import DragoonError
+from dragoon.gang.records import JobRecord, PodRecord, Raw, job_record, pod_record, trimmed
+from dragoon.kube.informer import Change, Informer, Key
+from dragoon.kube.port import (
+    CLAIMS,
+    CLASSES,
+    GANGS,
+    JOBS,
+    NODES,
+    PODS,
+    PRIORITY_CLASSES,
+    SLICES,
+    TAINT_RULES,
+    Api,
+    Object,
+    Resource,
+)
+
+_log = structlog.get_logger(__name__)
+
+_PAGE_SLICES: Final = 20
+"""Slices in one page: raw they are 0.4 MB each."""
+_PAGE: Final = 500
+
+
+class FamilyKey(NamedTuple):
+    """The pods of one label value in one namespace, and their Gangs."""
+
+    namespace: str
+    group: str
+
+
+class Listener(NamedTuple):
+    """Who is told. family: something of it changed. room: devices or nodes may have become free.
+
+    gone: a Gang with this UID is not there any more, or a rule has changed.
+    """
+
+    family: Callable[[FamilyKey], None]
+    room: Callable[[], None]
+    swept: Callable[[], None]
+
+
+class World:
+    """Informers, and what follows from them. `start` before anything is read."""
+
+    def __init__(self, api: Api, listener: Listener) -> None:
+        self.state = ClusterState()
+        self._listener = listener
+        self._interner = Interner()
+        self._families: defaultdict[FamilyKey, dict[Key, None]] = defaultdict(dict)
+        self._gangs_of: defaultdict[FamilyKey, dict[Key, None]] = defaultdict(dict)
+        self._users: defaultdict[Key, dict[Key, None]] = defaultdict(dict)
+        self._pods_of_owner: defaultdict[str, dict[Key, None]] = defaultdict(dict)
+        self._on_node: defaultdict[str, dict[Key, None]] = defaultdict(dict)
+        self._schedulable: dict[Key, None] = {}
+        self._jobs: dict[str, JobRecord] = {}
+        self.pods: Informer[PodRecord] = Informer(api, PODS, decode=pod_record, page=_PAGE)
+        self.claims: Informer[Raw] = Informer(api, CLAIMS, decode=trimmed, page=_PAGE)
+        self.slices: Informer[Slice] = Informer(api, SLICES, decode=self._slice, page=_PAGE_SLICES)
+        self.nodes: Informer[NodeFacts] = Informer(api, NODES, decode=node_facts, page=_PAGE)
+        self.rules: Informer[Raw] = Informer(api, TAINT_RULES, decode=trimmed)
+        self.classes: Informer[Raw] = Informer(api, CLASSES, decode=trimmed)
+        self.gangs: Informer[GangObject] = Informer(api, GANGS, decode=gang_of)
+        self.jobs: Informer[JobRecord] = Informer(api, JOBS, decode=job_record, page=_PAGE)
+        self.priority_classes: Informer[str] = Informer(
+            api, PRIORITY_CLASSES, decode=lambda raw: str(raw["metadata"]["name"])
+        )
+        self.informers: Mapping[Resource, Informer[Any]] = {
+            PODS: self.pods,
+            CLAIMS: self.claims,
+            SLICES: self.slices,
+            NODES: self.nodes,
+            TAINT_RULES: self.rules,
+            CLASSES: self.classes,
+            GANGS: self.gangs,
+            JOBS: self.jobs,
+            PRIORITY_CLASSES: self.priority_classes,
+        }
+        self.pods.subscribe(self._pod)
+        self.claims.subscribe(self._claim)
+        self.slices.subscribe(self._slice_changed)
+        self.nodes.subscribe(self._node)
+        self.rules.subscribe(self._rule)
+        self.classes.subscribe(self._class)
+        self.gangs.subscribe(self._gang)
+        self.jobs.subscribe(self._job)
+
+    async def synced(self) -> None:
+        """Waits until every copy has had its first list."""
+        for informer in self.informers.values():
+            await informer.synced()
+
+    @property
+    def not_synced(self) -> tuple[str, ...]:
+        """The collections that have not been listed yet."""
+        return tuple(
+            resource.plural
+            for resource, informer in self.informers.items()
+            if not informer.state.synced
+        )
+
+    def observe(self, resource: Resource, written: Object) -> None:
+        """Takes the answer to an own write into the copies before a watch brings it."""
+        informer = self.informers.get(resource)
+        if informer is not None:
+            informer.observe(written)
+
+    def family(self, key: FamilyKey) -> tuple[PodRecord, ...]:
+        """The pods with this label value."""
+        found = (self.pods.get(name, namespace) for namespace, name in self._families.get(key, ()))
+        return tuple(pod for pod in found if pod is not None)
+
+    def gangs_of(self, key: FamilyKey) -> tuple[GangObject, ...]:
+        """The Gangs of a label value."""
+        found = (self.gangs.get(name, namespace) for namespace, name in self._gangs_of.get(key, ()))
+        return tuple(one for one in found if one is not None)
+
+    def namespaces_with(self, group: str) -> dict[str, int]:
+        """How many pods each namespace has with this label value."""
+        return {
+            key.namespace: len(pods) for key, pods in self._families.items() if key.group == group
+        }
+
+    def families(self) -> set[FamilyKey]:
+        """All that have a pod or a Gang."""
+        return {*self._families, *self._gangs_of}
+
+    @property
+    def jobs_by_uid(self) -> Mapping[str, JobRecord]:
+        return self._jobs
+
+    def pending_claims(self) -> frozenset[str]:
+        """UIDs of unallocated claims of pods that kube-scheduler may schedule now."""
+        found: set[str] = set()
+        for namespace, name in self._schedulable:
+            pod = self.pods.get(name, namespace)
+            for claim_name in () if pod is None else pod.claims:
+                claim = self.claims.get(claim_name, namespace)
+                if claim is not None and not (claim.get("status") or {}).get("allocation"):
+                    found.add(claim["metadata"]["uid"])
+        return frozenset(found)
+
+    def node_facts(self, without: Iterable[Key] = ()) -> tuple[NodeFacts, ...]:
+        """All nodes with what is left of them; pods to be planned now do not count."""
+        left_out = set(without)
+        return tuple(
+            self._filled(facts, left_out)
+            for _, facts in sorted(self.nodes.items(), key=lambda item: item[0])
+        )
+
+    def extended(self) -> dict[str, str]:
+        """Extended resources that DeviceClasses stand for."""
+        return extended_resources(raw for _, raw in self.classes.items())
+
+    def priorities(self) -> dict[str, int]:
+        """The priority of the pods that hold claims, by `namespace/name` of the claim."""
+        found: dict[str, int] = {}
+        for (namespace, name), users in self._users.items():
+            pods = (self.pods.get(user.name, user.namespace) for user in users)
+            numbers = [pod.priority for pod in pods if pod is not None and pod.is_alive]
+            if numbers:
+                found[f"{namespace}/{name}"] = max(numbers)
+        return found
+
+    def _filled(self, facts: NodeFacts, left_out: set[Key]) -> NodeFacts:
+        used: dict[str, int] = {}
+        count = 0
+        for key in self._on_node.get(facts.name, ()):
+            pod = self.pods.get(key.name, key.namespace)
+            if pod is None or key in left_out:
+                continue
+            count += 1
+            for resource, amount in pod.amounts.items():
+                used[resource] = used.get(resource, 0) + amount
+        return replace(facts, used=used, pods=count) if count else facts
+
+    def _slice(self, raw: Object) -> Slice:
+        return slice_record(raw, self._interner)
+
+    def _pod(self, change: Change[PodRecord]) -> None:
+        old, new = change.old, change.new
+        if old is not None:
+            self._forget_pod(change.key, old)
+        if new is not None:
+            self._index_pod(change.key, new)
+        for pod in (old, new):
+            for family in () if pod is None else self._families_of(pod):
+                self._listener.family(family)
+        if old is not None and (old.node or old.nominated) and (new is None or new.ended):
+            self._listener.room()
+
+    def _families_of(self, pod: PodRecord) -> Iterable[FamilyKey]:
+        """The family whose label it has, and those whose claims it uses."""
+        if pod.group is not None:
+            yield FamilyKey(pod.namespace, pod.group)
+        for claim in pod.claims:
+            yield from self._families_using(Key(pod.namespace, claim))
+
+    def _index_pod(self, key: Key, pod: PodRecord) -> None:
+        if pod.group is not None:
+            self._families[FamilyKey(pod.namespace, pod.group)][key] = None
+            if pod.owner is not None:
+                self._pods_of_owner[pod.owner.uid][key] = None
+        for claim in pod.claims:
+            self._users[Key(pod.namespace, claim)][key] = None
+        node = "" if pod.ended else pod.node or pod.nominated
+        if node:
+            self._on_node[node][key] = None
+        if pod.claims and pod.is_alive and not pod.node and not pod.waits:
+            self._schedulable[key] = None
+
+    def _forget_pod(self, key: Key, pod: PodRecord) -> None:
+        if pod.group is not None:
+            _drop(self._families, FamilyKey(pod.namespace, pod.group), key)
+            if pod.owner is not None:
+                _drop(self._pods_of_owner, pod.owner.uid, key)
+        for claim in pod.claims:
+            _drop(self._users, Key(pod.namespace, claim), key)
+        _drop(self._on_node, pod.node or pod.nominated, key)
+        self._schedulable.pop(key, None)
+
+    def _families_using(self, claim: Key) -> Iterable[FamilyKey]:
+        for user in self._users.get(claim, ()):
+            pod = self.pods.get(user.name, user.namespace)
+            if pod is not None and pod.group is not None:
+                yield FamilyKey(pod.namespace, pod.group)
+
+    def _claim(self, change: Change[Raw]) -> None:
+        if change.new is None:
+            self.state.drop_claim(*change.key)
+        else:
+            self._read(self.state.put_claim, change.new)
+        for family in set(self._families_using(change.key)):
+            self._listener.family(family)
+        had = change.old is not None and bool((change.old.get("status") or {}).get("allocation"))
+        has = change.new is not None and bool((change.new.get("status") or {}).get("allocation"))
+        if had and not has:
+            self._listener.room()
+
+    def _slice_changed(self, change: Change[Slice]) -> None:
+        if change.new is None:
+            self.state.drop_slice(change.key.name)
+        else:
+            self.state.put_slice_record(change.new)
+        self._listener.room()
+
+    def _node(self, change: Change[NodeFacts]) -> None:
+        if change.new is None:
+            self.state.forget_node(change.key.name)
+        if change.old is None or change.new is None or _differs(change.old, change.new):
+            self._listener.room()
+        if change.new is None:
+            for key in self._on_node.get(change.key.name, ()):
+                pod = self.pods.get(key.name, key.namespace)
+                if pod is not None and pod.group is not None:
+                    self._listener.family(FamilyKey(pod.namespace, pod.group))
+
+    def _rule(self, change: Change[Raw]) -> None:
+        if change.new is None:
+            self.state.drop_rule(change.key.name)
+        else:
+            self._read(self.state.put_rule, change.new)
+        self._listener.room()
+        self._listener.swept()
+
+    def _class(self, change: Change[Raw]) -> None:
+        if change.new is None:
+            self.state.drop_class(change.key.name)
+        else:
+            self._read(self.state.put_class, change.new)
+        self._listener.room()
+
+    def _gang(self, change: Change[GangObject]) -> None:
+        for found in (change.old, change.new):
+            if found is not None:
+                family = FamilyKey(found.namespace, found.group)
+                if found is change.new:
+                    self._gangs_of[family][change.key] = None
+                elif change.new is None or change.new.group != found.group:
+                    _drop(self._gangs_of, family, change.key)
+                self._listener.family(family)
+        if change.new is None:
+            self._listener.swept()
+
+    def _job(self, change: Change[JobRecord]) -> None:
+        if change.old is not None:
+            self._jobs.pop(change.old.uid, None)
+        if change.new is not None:
+            self._jobs[change.new.uid] = change.new
+        known = change.new or change.old
+        for key in () if known is None else self._pods_of_owner.get(known.uid, ()):
+            pod = self.pods.get(key.name, key.namespace)
+            if pod is not None and pod.group is not None:
+                self._listener.family(FamilyKey(pod.namespace, pod.group))
+
+    @staticmethod
+    def _read(put: Callable[[Raw], None], raw: Raw) -> None:
+        """One object that cannot be read must not cost the others; it then counts as before."""
+        try:
+            put(raw)
+        except DragoonError as error:
+            _log.warning("object cannot be read", code=error.code, error=str(error))
+
+
+def _differs(one: NodeFacts, other: NodeFacts) -> bool:
+    """Whether what planners look at has changed; heartbeats change nothing of it."""
+    return any(
+        getattr(one, name) != getattr(other, name)
+        for name in ("labels", "taints", "unschedulable", "allocatable", "most_pods")
+    )
+
+
+def _drop(index: defaultdict[Any, dict[Key, None]], at: Any, key: Key) -> None:
+    """Takes a key out of an index, and the entry with its last one."""
+    entries = index.get(at)
+    if entries is not None:
+        entries.pop(key, None)
+        if not entries:
+            del index[at]
