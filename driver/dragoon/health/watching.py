@@ -187,22 +187,20 @@ class HealthWatch:
                 await self._judge_now(self._known.inventory)
 
     async def _judge_now(self, inventory: Inventory) -> None:
-        before = self._health
+        before, events = self._health, tuple(self._known.events)
         try:
-            await self._recall()
+            before = await self._recalled_over(before)
         except StateError as error:
             self._trouble(_MEMORY, error)
-        events, self._known.events = self._known.events, {}
-        seen = Observed(
-            inventory,
-            self._known.conditions,
-            [await self._scoped(event) for event in events],
-            self._known.unwatched,
-        )
-        self._health = judge(seen, self._health, self._settings, now=self._now())
+        about = [await self._scoped(event) for event in events]
+        seen = Observed(inventory, self._known.conditions, about, self._known.unwatched)
+        judged = judge(seen, before, self._settings, now=self._now())
         # Before anybody is told: a process that dies now must not forget what others know.
-        await self._remember()
-        if self._health != before:
+        await self._remember(judged)
+        for event in events:
+            self._known.events.pop(event, None)
+        before, self._health = self._health, judged
+        if judged != before:
             self._tell_changes(before)
             self._tell_subscribers()
 
@@ -217,28 +215,29 @@ class HealthWatch:
         except (HardwareError, TimeoutError):
             return Heard(event)
 
-    async def _recall(self) -> None:
-        """Reads what lasts, once. What cannot be understood is told and then forgotten.
+    async def _recalled_over(self, health: Health) -> Health:
+        """With what lasts from before this process, read once.
 
-        Raises StateError where it cannot be read now.
+        What cannot be understood is told and forgotten. Raises StateError where it cannot be read.
         """
         if self._recalled:
-            return
+            return health
         data = await asyncio.to_thread(self._memory.read)
         boot = await asyncio.to_thread(self._memory.boot_id)
         self._recalled = True
-        if data is not None:
-            remembered = remembering.decode(data, boot, self._settings)
-            self._health = remembering.merged(remembered, self._health)
-            self._written = data
+        if data is None:
+            return health
+        remembered = remembering.decode(data, boot, self._settings)
+        self._written = data
+        return remembering.merged(remembered, health)
 
-    async def _remember(self) -> None:
+    async def _remember(self, health: Health) -> None:
         """Writes what lasts where that has changed; never over what was not read yet."""
         if not self._recalled:
             return
         try:
             boot = await asyncio.to_thread(self._memory.boot_id)
-            data = remembering.encode(self._health, boot)
+            data = remembering.encode(health, boot)
             if data != (self._written or remembering.encode({}, boot)):
                 await asyncio.to_thread(self._memory.write, data)
                 self._written = data
