@@ -26,6 +26,7 @@ from dragoon.app.config import PluginConfig
 from dragoon.app.freshness import FreshInventory
 from dragoon.app.reporting import Audience, Reporter, Traced
 from dragoon.app.supervision import Part, keep_running
+from dragoon.app.telling import Telling
 from dragoon.errors import DriverMissingError, HardwareError, KubeletError
 from dragoon.gpu.model import PciAddress
 from dragoon.gpu.port import Gpus, MemoryLimits, MigCards, Processes
@@ -41,7 +42,6 @@ from dragoon.prepare.enforcement.probing import Probing
 from dragoon.prepare.engine import Engine
 from dragoon.prepare.journal import Entry
 from dragoon.prepare.settings import PrepareSettings
-from dragoon.prepare.status.writing import StatusWriter
 from dragoon.publish.looking import Sources
 from dragoon.publish.offering import Offering
 from dragoon.publish.publisher import Publisher
@@ -96,18 +96,24 @@ class Plugin:
         self._watch.subscribe(self._reporter.found)
         self._watch.subscribe(self._offering.show)
         prepare, fresh = _prepare_settings(config), FreshInventory(self._watch)
-        self._statuses = StatusWriter(
-            api,
-            prepare,
-            self._prepared_entry,
-            self._events,
-            on_refusal=config.on_refusal,
-        )
         enforcement = enforcing.enforcement_of(config, prepare.paths, limits)
         self._probing = Probing(
             enforcement, fresh, self._offering.enforce, observer=self._reporter.observe
         )
         effects = effects or host_effects(config, limits, mig)
+        self._telling = Telling(
+            api,
+            prepare,
+            effects,
+            entry_of=self._prepared_entry,
+            recorder=self._events,
+            on_refusal=config.on_refusal,
+            offering=self._offering,
+            mig=mig,
+            processes=processes,
+            limits=limits,
+            observer=self._reporter.observe,
+        )
         self._engine = Engine(
             api,
             fresh,
@@ -116,9 +122,9 @@ class Plugin:
             common=_common_edits(config),
             enforcement=enforcement,
             forms=lambda: self._offering.wanted.wishes.forms,
-            observer=Audience((self._reporter.observe, self._statuses.observe)).observe,
+            observer=Audience((self._reporter.observe, self._telling.observe)).observe,
         )
-        reporter = AuditReporter(self.metrics, self._events, self._statuses.observe)
+        reporter = AuditReporter(self.metrics, self._events, self._telling.statuses.observe)
         self._audit = processes and Audit(
             api,
             effects,
@@ -195,6 +201,7 @@ class Plugin:
             "formsFrom": self._offering.wanted.source,
             "leaving": list(self._offering.leaving),
             "problems": list(self._offering.problems),
+            "blocked": self._telling.state(),
             "otherOwners": [owner.name for owner in self._offering.owners],
         }
 
@@ -206,9 +213,9 @@ class Plugin:
             Part("publisher", self._publisher.run),
             Part("registration", self._follow_registration),
             Part("prepare", self._engine.run),
-            Part("claim status", self._statuses.run),
             Part("events", self._events.run),
             *([Part("audit", self._audit.run)] if self._audit else []),
+            *self._telling.parts(),
         )
 
     def _cards(self) -> tuple[PciAddress, ...]:

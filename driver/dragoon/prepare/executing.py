@@ -26,7 +26,7 @@ from dragoon.prepare.journal import (
 )
 from dragoon.prepare.mig_filling import filled
 from dragoon.prepare.mig_settling import reopened, settled
-from dragoon.prepare.mig_steps import MigStep
+from dragoon.prepare.mig_steps import MigStep, blaming
 from dragoon.prepare.observing import Observer, Repaired, Reported
 from dragoon.prepare.settings import PrepareSettings
 from dragoon.prepare.step import Place
@@ -216,7 +216,8 @@ class Executor:
         place = self._place(entry.uid)
         for step in entry.steps:
             if isinstance(step, MigStep):
-                do(step, place)
+                with blaming(step):
+                    do(step, place)
         full = filled(entry, self.effects.mig, self._settings)
         for step in full.steps:
             if step not in entry.steps:

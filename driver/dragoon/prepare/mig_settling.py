@@ -20,6 +20,7 @@ from dragoon.prepare.mig_steps import (
     MigStep,
     SetMigMode,
     UseInstance,
+    blaming,
     standing,
     taken,
 )
@@ -82,7 +83,9 @@ class _Settler:
         for step in self.wanted.steps:
             match step:
                 case SetMigMode():
-                    if self._is_needed(step):
+                    with blaming(step):
+                        needed = self._is_needed(step)
+                    if needed:
                         yield step
                 case MakeInstance() | UseInstance():
                     yield self._instance(step)

@@ -7,12 +7,15 @@ answered nobody else has a reason to remove ours and put his there. Instances do
 reboot: so a step of an earlier boot has nothing to undo, and must not touch what stands there now.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 
+from dragoon.api.forms import Form
 from dragoon.errors import DeviceLostError
-from dragoon.gpu.faults import CardInUseError, PlacementTakenError
+from dragoon.gpu.faults import BlockedError, CardInUseError, PlacementTakenError
 from dragoon.gpu.mig import MigInstance
 from dragoon.gpu.model import PciAddress
+from dragoon.gpu.obstacles import Obstacle
 from dragoon.prepare.mig import MigPart
 from dragoon.prepare.step import BaseStep, Place
 
@@ -142,6 +145,25 @@ class UseInstance(_Instance, frozen=True, tag="migFound"):
 
 MigStep = SetMigMode | MakeInstance | UseInstance
 """What changes or needs the division of a card: done before all other steps."""
+
+
+@contextmanager
+def blaming(step: MigStep) -> Iterator[None]:
+    """Adds to an error of the block which forms of the card cannot be had because of it."""
+    try:
+        yield
+    except BlockedError as error:
+        needs_mig = step.enabled if isinstance(step, SetMigMode) else True
+        processes = error.processes if isinstance(error, CardInUseError) else ()
+        error.obstacle = Obstacle(
+            step.card,
+            frozenset({Form.MIG} if needs_mig else {Form.WHOLE, Form.SHARED}),
+            needs_mig,
+            error.code,
+            " ".join(map(str, processes)),
+            frozenset(one.pid for one in processes),
+        )
+        raise
 
 
 def standing(instances: Iterable[MigInstance], part: MigPart) -> MigInstance | None:

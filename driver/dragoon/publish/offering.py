@@ -17,11 +17,13 @@ from dragoon.api.enforcement import NodeEnforcement
 from dragoon.api.forms import Form
 from dragoon.errors import DragoonError
 from dragoon.gpu.model import Inventory, PciAddress
+from dragoon.gpu.obstacles import Obstacle
 from dragoon.gpu.topology import nvlink_domains
 from dragoon.kube import events
 from dragoon.kube.backoff import Backoff
 from dragoon.kube.port import Api, Object
 from dragoon.publish import attributes, domains, owners
+from dragoon.publish.blocking import blocked
 from dragoon.publish.choosing import Wishes
 from dragoon.publish.device import Device
 from dragoon.publish.devices import Devices, build, of_card
@@ -78,6 +80,7 @@ class Offering:
         self._leaving: dict[str, float] = {}
         self._problems: tuple[str, ...] = ()
         self._owners: tuple[Owner, ...] = ()
+        self._obstacles: tuple[Obstacle, ...] = ()
 
     @property
     def problems(self) -> tuple[str, ...]:
@@ -112,6 +115,12 @@ class Offering:
         """
         if found != self._settings.enforcement:
             self._settings = replace(self._settings, enforcement=found)
+            self._news.set()
+
+    def block(self, obstacles: tuple[Obstacle, ...]) -> None:
+        """What keeps cards from taking forms now; the last answer counts."""
+        if obstacles != self._obstacles:
+            self._obstacles = obstacles
             self._news.set()
 
     def look_again(self) -> None:
@@ -179,9 +188,10 @@ class Offering:
         self._leaving = await self._stay(inventory, built, hardware)
         if self._leaving:
             built = draft(wishes=self._wanted.wishes, kept=self._leaving)
-        offer = Offer(built.devices, built.counter_sets)
+        offer = Offer(blocked(built.devices, self._obstacles), built.counter_sets)
         if offer.has_forms or not look.floor.forms:
             plain = self._without_forms(draft(wishes=Wishes()), built, hardware)
+            plain = blocked(plain, self._obstacles)
             offer = replace(offer, plain=plain) if look.floor.forms else Offer(plain)
         # Of cards that are away for a while the memory stays.
         self._domains |= values
