@@ -74,6 +74,7 @@ class World:
         self._pods_of_owner: defaultdict[str, dict[Key, None]] = defaultdict(dict)
         self._on_node: defaultdict[str, dict[Key, None]] = defaultdict(dict)
         self._schedulable: dict[Key, None] = {}
+        self._planned: dict[str, str] = {}
         self._jobs: dict[str, JobRecord] = {}
         self.pods: Informer[PodRecord] = Informer(api, PODS, decode=pod_record, page=_PAGE)
         self.claims: Informer[Raw] = Informer(api, CLAIMS, decode=trimmed, page=_PAGE)
@@ -135,6 +136,10 @@ class World:
         """The Gangs of a label value."""
         found = (self.gangs.get(name, namespace) for namespace, name in self._gangs_of.get(key, ()))
         return tuple(one for one in found if one is not None)
+
+    def planned_by(self, pod: str) -> str:
+        """The UID of the Gang whose plan names the pod with this UID, empty where none does."""
+        return self._planned.get(pod, "")
 
     def namespaces_with(self, group: str) -> dict[str, int]:
         """How many pods each namespace has with this label value."""
@@ -292,6 +297,10 @@ class World:
         self._listener.room()
 
     def _gang(self, change: Change[GangObject]) -> None:
+        for uid in _pods_of(change.old) if change.old is not None else ():
+            self._planned.pop(uid, None)
+        if change.new is not None:
+            self._planned |= dict.fromkeys(_pods_of(change.new), change.new.uid)
         for found in (change.old, change.new):
             if found is not None:
                 family = FamilyKey(found.namespace, found.group)
@@ -321,6 +330,13 @@ class World:
             put(raw)
         except DragoonError as error:
             _log.warning("object cannot be read", code=error.code, error=str(error))
+
+
+def _pods_of(gang: GangObject) -> Iterable[str]:
+    """The UIDs of the pods that the plan of a gang names."""
+    plan = gang.status.plan
+    for member in () if plan is None else (*plan.members, *plan.held):
+        yield member.uid
 
 
 def _differs(one: NodeFacts, other: NodeFacts) -> bool:

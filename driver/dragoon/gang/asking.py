@@ -1,0 +1,199 @@
+"""What the planner is asked for a gang: its members, the cluster, and what is promised to others.
+
+Pure but for the holder `Promises`. A plan that is journaled and not yet written holds its devices
+in no claim: other gangs must see them as taken all the same, and its own new plan must not.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any, Final
+
+from dragoon.allocator import ClusterState, Snapshot
+from dragoon.allocator.gang import fit
+from dragoon.allocator.gang.model import GangAsk, NodeFacts, PodAsk, Slot
+from dragoon.allocator.gang.reading import pod_ask
+from dragoon.allocator.model import Toleration
+from dragoon.api import gang
+from dragoon.api.gang import GangObject
+from dragoon.api.gang_plan import HeldMember, Plan, PlannedClaim, Step
+from dragoon.api.names import TAINT_GANG_ONLY
+from dragoon.gang.protocol.model import Member, RequestPlan
+from dragoon.gang.records import PodRecord, Raw
+
+Lookup = Callable[[str, str], Raw | None]
+_GANG_ONLY: Final = Toleration(TAINT_GANG_ONLY, "Exists", "", "")
+_WRITTEN: Final = frozenset((Step.RELEASE,))
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """A gang that asks. pods: its records by UID. members: as the protocol sees them."""
+
+    gang: GangObject
+    plan: Plan | None
+    pods: Mapping[str, PodRecord]
+    members: Sequence[Member]
+    claims: Lookup
+
+
+def gang_ask(
+    scene: Scene, request: RequestPlan, *, others: Iterable[GangObject], now: datetime
+) -> GangAsk:
+    """The ask for the pods of a request, beside the members that are placed already.
+
+    others: all other Gangs; the fences of one that waits for successors are respected.
+    Raises InvalidInputError for an amount that cannot be read.
+    """
+    held = scene.plan.held if scene.plan is not None else ()
+    asked = set(request.pods)
+    by_slot = {one.slot: one for one in held if one.slot and one.vacated}
+    slots = {member.ref.uid: member.slot for member in scene.members}
+    members = [
+        pod_ask(
+            _raw(scene.pods[uid]),
+            _claims(scene, scene.pods[uid], released=request.spare),
+            slot=_slot(by_slot.get(slots.get(uid, ""))),
+        )
+        for uid in request.pods
+        if uid in scene.pods
+    ]
+    members += _placed(scene, held, asked)
+    return GangAsk(
+        name=str(scene.gang),
+        members=tuple(members),
+        minimum=len(members),
+        topology=scene.gang.spec.topology,
+        excluded=frozenset(_excluded(scene, held, asked if request.spare else set(), now)),
+        tolerations=(_GANG_ONLY, *_fences(scene.gang, others)),
+    )
+
+
+def _placed(scene: Scene, held: Iterable[HeldMember], asked: set[str]) -> Iterator[PodAsk]:
+    """Living members of earlier rounds: where they are counts for the topology."""
+    for one in held:
+        pod = scene.pods.get(one.uid)
+        if pod is not None and pod.is_alive and one.uid not in asked:
+            yield pod_ask(_raw(pod), _claims(scene, pod), node=pod.node or one.node)
+
+
+def _claims(scene: Scene, pod: PodRecord, *, released: bool = False) -> tuple[Raw, ...]:
+    found = (scene.claims(pod.namespace, name) for name in dict.fromkeys(pod.claims))
+    return tuple(_released(one) if released else one for one in found if one is not None)
+
+
+def _released(claim: Raw) -> Raw:
+    """The claim as it would be if it were to be allocated anew."""
+    status = {**(claim.get("status") or {})}
+    status.pop("allocation", None)
+    return {**claim, "status": status}
+
+
+def _raw(pod: PodRecord) -> Raw:
+    return pod.raw or {}
+
+
+def _slot(left: HeldMember | None) -> Slot | None:
+    return None if left is None else Slot(left.node)
+
+
+def _excluded(
+    scene: Scene, held: Iterable[HeldMember], leaving: set[str], now: datetime
+) -> Iterator[str]:
+    """Nodes on which a member failed to bind lately, and those that members are to leave."""
+    for one in scene.gang.status.avoided:
+        if datetime.fromisoformat(one.until) > now:
+            yield one.node
+    yield from (one.node for one in held if one.uid in leaving)
+
+
+def _fences(own: GangObject, others: Iterable[GangObject]) -> Iterator[Toleration]:
+    """Fences keep kube-scheduler off, not other gangs, unless their devices wait for successors.
+
+    A rule carries the gang's name as the value of its taint.
+    """
+    closed = {
+        one.name[:63].rstrip("-._")
+        for one in others
+        if one.uid != own.uid
+        and one.status.plan is not None
+        and any(member.vacated for member in one.status.plan.held)
+    }
+    if not closed:
+        yield Toleration(gang.TAINT, "Exists", "", "")
+        return
+    for one in (own, *others):
+        name = one.name[:63].rstrip("-._")
+        if name not in closed or one.uid == own.uid:
+            yield Toleration(gang.TAINT, "Equal", name, "")
+
+
+class Promises:
+    """The named holder of plans that are not journaled yet, and of what is promised in all plans.
+
+    unpacked: the claims of a journaled plan.
+    """
+
+    def __init__(self, unpacked: Callable[[GangObject], Sequence[PlannedClaim]]) -> None:
+        self._unpacked = unpacked
+        self._proposed: dict[str, tuple[str, tuple[PlannedClaim, ...]]] = {}
+
+    def propose(self, gang_: GangObject, claims: Sequence[PlannedClaim]) -> None:
+        """What the planner gave a gang; it holds until it is journaled or dropped."""
+        self._proposed[gang_.uid] = gang_.namespace, tuple(claims)
+
+    def drop(self, uid: str) -> None:
+        """The proposal of a gang is over: journaled, or not wanted any more."""
+        self._proposed.pop(uid, None)
+
+    def snapshot(
+        self, state: ClusterState, own: GangObject, gangs: Iterable[GangObject]
+    ) -> Snapshot:
+        """The cluster as this gang may use it: with all that is promised to others."""
+        assumed: list[dict[str, Any]] = []
+        try:
+            for namespace, claim in self._others(own, gangs):
+                raw = {"metadata": {"namespace": namespace, "name": claim.name, "uid": claim.uid}}
+                state.assume(raw, claim.allocation)
+                assumed.append(raw)
+            return state.snapshot()
+        finally:
+            for raw in assumed:
+                state.forget(raw)
+
+    def _others(
+        self, own: GangObject, gangs: Iterable[GangObject]
+    ) -> Iterator[tuple[str, PlannedClaim]]:
+        for uid, (namespace, claims) in self._proposed.items():
+            if uid != own.uid:
+                yield from ((namespace, claim) for claim in claims)
+        for one in gangs:
+            plan = one.status.plan
+            if one.uid != own.uid and plan is not None and plan.step not in _WRITTEN:
+                yield from ((one.namespace, claim) for claim in self._unpacked(one))
+
+
+def misfits(
+    plan: Plan | None, pods: Mapping[str, PodRecord], nodes: Mapping[str, NodeFacts]
+) -> dict[str, str]:
+    """Planned pods that their node does not take any more, and why, by UID.
+
+    nodes: what is left without the pods of the plan, by name. The pods of one node are put there
+    one after the other.
+    """
+    found: dict[str, str] = {}
+    room = {name: dict(fit.free(facts)) for name, facts in nodes.items()}
+    for member in plan.members if plan is not None else ():
+        pod, facts = pods.get(member.uid), nodes.get(member.node)
+        if pod is None or facts is None or not pod.is_alive:
+            continue
+        ask = pod_ask(_raw(pod))
+        left = room[member.node]
+        problem = fit.refusal(replace(ask, node=""), facts) or fit.shortage(ask.requests, left)
+        if problem:
+            found[member.uid] = problem
+            continue
+        left[fit.PODS] = left.get(fit.PODS, 0) - 1
+        for name, amount in ask.requests.items():
+            left[name] = left.get(name, 0) - amount
+    return found
