@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 
 import structlog
 
-from dragoon.allocator import ClusterState
+from dragoon.allocator import ClusterState, Snapshot
 from dragoon.allocator.gang.model import NodeFacts
 from dragoon.allocator.gang.reading import extended_resources, node_facts
 from dragoon.allocator.interning import Interner
@@ -19,6 +19,8 @@ from dragoon.allocator.model import Slice
 from dragoon.allocator.slices import slice_record
 from dragoon.api.gang import GangObject, gang_of
 from dragoon.errors import DragoonError
+from dragoon.gang.protocol.model import RuleFacts
+from dragoon.gang.protocol.objects import rule_facts
 from dragoon.gang.records import JobRecord, PodRecord, Raw, job_record, pod_record, trimmed
 from dragoon.kube.informer import Change, Informer, Key
 from dragoon.kube.port import (
@@ -126,6 +128,25 @@ class World:
         informer = self.informers.get(resource)
         if informer is not None:
             informer.observe(written)
+
+    def snapshot(self) -> Snapshot:
+        """Pools and what claims hold of them."""
+        return self.state.snapshot()
+
+    def claim(self, namespace: str, name: str) -> Raw | None:
+        """A raw claim."""
+        return self.claims.get(name, namespace)
+
+    def pods_using(self, namespace: str, claim: str) -> tuple[Raw, ...]:
+        """The raw pods that name a claim."""
+        keys = self._users.get(Key(namespace, claim), ())
+        pods = (self.pods.get(key.name, key.namespace) for key in keys)
+        return tuple(pod.raw for pod in pods if pod is not None and pod.raw is not None)
+
+    def our_rules(self) -> tuple[RuleFacts, ...]:
+        """The DeviceTaintRules of ours."""
+        found = (rule_facts(raw) for _, raw in self.rules.items())
+        return tuple(one for one in found if one is not None)
 
     def family(self, key: FamilyKey) -> tuple[PodRecord, ...]:
         """The pods with this label value."""
@@ -335,8 +356,9 @@ class World:
 def _pods_of(gang: GangObject) -> Iterable[str]:
     """The UIDs of the pods that the plan of a gang names."""
     plan = gang.status.plan
-    for member in () if plan is None else (*plan.members, *plan.held):
-        yield member.uid
+    if plan is not None:
+        yield from (member.uid for member in plan.members)
+        yield from (member.uid for member in plan.held)
 
 
 def _differs(one: NodeFacts, other: NodeFacts) -> bool:
