@@ -15,21 +15,21 @@ from realcluster.state import Node
 from testbed.ports import free_port, is_ready
 from testbed.waiting import until
 
-_SYSTEM = "dragoon-system"
+SYSTEM = "dragoon-system"
 _ACCOUNT = "dragoon-plugin"
 _CLASSES = Path(__file__).resolve().parents[2] / "deviceclasses"
 
 
-def install(cluster: Cluster) -> None:
+def install(cluster: Cluster, driver: str = DRIVER_NAME) -> None:
     """Namespace, ServiceAccount, RBAC as the code declares it, DeviceClasses."""
     objects: list[object] = [
-        {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": _SYSTEM}},
+        {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": SYSTEM}},
         {
             "apiVersion": "v1",
             "kind": "ServiceAccount",
-            "metadata": {"name": _ACCOUNT, "namespace": _SYSTEM},
+            "metadata": {"name": _ACCOUNT, "namespace": SYSTEM},
         },
-        *permissions.objects(DRIVER_NAME, service_account=_ACCOUNT, namespace=_SYSTEM),
+        *permissions.objects(driver, service_account=_ACCOUNT, namespace=SYSTEM),
     ]
     objects += [yaml.safe_load(path.read_text()) for path in sorted(_CLASSES.glob("*.yaml"))]
     cluster.kubectl("apply", "-f", "-", stdin=yaml.safe_dump_all(objects))
@@ -48,7 +48,7 @@ class Plugin:
         self._process: subprocess.Popen[bytes] | None = None
         self._endpoint = f"127.0.0.1:{free_port()}"
         kubeconfig = cluster.account_kubeconfig(
-            _ACCOUNT, folder / f"{node.name}.kubeconfig", namespace=_SYSTEM, node=node.name
+            _ACCOUNT, folder / f"{node.name}.kubeconfig", namespace=SYSTEM, node=node.name
         )
         self._command = [
             *(sys.executable, "-m", "dragoon", "plugin"),

@@ -14,8 +14,11 @@ from realcluster.layout import default_name
 from realcluster.state import Settings
 from testbed import version
 from testbed.bed import Bed
+from testbed.controller import Controller, account_kubeconfig
+from testbed.controller import install as install_controller
 from testbed.plugins import Plugin, install
 from testbed.waiting import until
+from tests.e2e.gangs import Gangs
 
 # Two checkouts may test at once.
 _CLUSTER = f"e2e-{default_name()}"
@@ -68,6 +71,28 @@ def namespace(bed: Bed) -> Iterator[str]:
     until(f"namespace {name} is gone", lambda: bed.get("namespace", name) is None, within=120)
     for plugin in bed.plugins.values():
         until(f"journal of {plugin.node.name} is empty", plugin.is_clean)
+
+
+@pytest.fixture(scope="session")
+def controller(bed: Bed, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Controller]:
+    """The controller with the rights of its ServiceAccount, and what it needs in the cluster."""
+    folder = tmp_path_factory.mktemp("controller")
+    install_controller(bed.cluster)
+    process = Controller(account_kubeconfig(bed.cluster, folder), folder)
+    process.start_and_wait()
+    yield process
+    process.stop()
+
+
+@pytest.fixture
+def gangs(bed: Bed, controller: Controller, namespace: str) -> Iterator[Gangs]:
+    """A namespace for gangs; the controller runs, and no rule is left afterwards."""
+    made = Gangs(bed, controller, namespace)
+    yield made
+    if not controller.running:
+        controller.start_and_wait()
+    bed.kubectl("delete", "job,pod", "--all", "-n", namespace, "--wait=false")
+    until("no rule is left", lambda: not made.rules())
 
 
 @pytest.hookimpl(wrapper=True)
