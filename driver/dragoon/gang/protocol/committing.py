@@ -86,7 +86,7 @@ def ungate(view: GangView, plan: Plan) -> tuple[Action, ...]:
     """
     pods = by_uid(view)
     ready = tuple(
-        Ungate(pod.ref, member.node, pod.affinity)
+        Ungate(pod.ref, member.node, pod.other_gates, pod.affinity)
         for member in plan.members
         if (pod := pods.get(member.uid)) is not None
         and pod.is_alive

@@ -82,7 +82,16 @@ def missing_fences(view: GangView, pools: Iterable[PoolId]) -> tuple[CreateRule,
             lasting.get(pool, ()),
         )
         for pool in dict.fromkeys(pools)
-        if pool not in have
+        if pool not in have and needs_fence(view, pool)
+    )
+
+
+def needs_fence(view: GangView, pool: PoolId) -> bool:
+    """Whether kube-scheduler may choose devices of a pool: not where all are for gangs only."""
+    devices = published(view.snapshot.pools.get(pool)).values()
+    return not devices or not all(
+        any(taint.key == TAINT_GANG_ONLY and taint.effect in _EFFECTS for taint in device.taints)
+        for device in devices
     )
 
 

@@ -15,6 +15,7 @@ from dragoon.gang.protocol.facts import (
     broken,
     fences,
     missing_fences,
+    needs_fence,
     overlaps,
     pool_id,
     unusable,
@@ -77,6 +78,8 @@ def wait(view: GangView, plan: Plan, settings: Settings) -> tuple[Action, ...]:
         return advance(view, plan, Step.RELEASE, trouble)
     if missing_fences(view, map(pool_id, plan.pools)):
         return advance(view, plan, Step.FENCE, "a rule was deleted by somebody else")
+    if not any(needs_fence(view, pool_id(pool)) for pool in plan.pools):
+        return _look_again(view, plan)
     begun = _running_wait(view, plan)
     if begun is None:
         until = view.tick + longest_wait(view.backlog, settings)

@@ -10,6 +10,7 @@ from datetime import datetime, timedelta
 
 import msgspec
 
+from dragoon.api.gang import Owner
 from dragoon.api.gang_plan import HeldMember, Plan
 from dragoon.gang.protocol.facts import (
     by_uid,
@@ -26,7 +27,6 @@ from dragoon.gang.protocol.model import (
     Journal,
     Member,
     Nominate,
-    OwnerRef,
     Ref,
     Settings,
     Suspend,
@@ -162,6 +162,6 @@ def _suspending(view: GangView, plan: Plan) -> tuple[Action, ...]:
     return _with_held(view, plan, ())
 
 
-def _job(view: GangView, job: OwnerRef) -> Ref:
+def _job(view: GangView, job: Owner) -> Ref:
     """The Job as a write names it."""
     return Ref(view.gang.namespace, job.name, job.uid)

@@ -16,6 +16,7 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 from dragoon.allocator import Snapshot
+from dragoon.api.gang import Owner
 from dragoon.api.gang_plan import Plan, PlannedClaim, PlannedMember, PlannedPool
 
 Raw = Mapping[str, Any]
@@ -36,19 +37,6 @@ class Ref(NamedTuple):
         return f"{self.namespace}/{self.name}" if self.namespace else self.name
 
 
-class OwnerRef(NamedTuple):
-    """The controller of a pod."""
-
-    api_version: str
-    kind: str
-    name: str
-    uid: str
-
-    @property
-    def is_job(self) -> bool:
-        return self.kind == "Job" and self.api_version == "batch/v1"
-
-
 # What is looked at.
 
 
@@ -56,7 +44,7 @@ class OwnerRef(NamedTuple):
 class Member:
     """A pod of the gang.
 
-    gated: our gate is there; other_gates: those of others are. node: where it is bound, empty
+    gated: our gate is there; other_gates: those of others. node: where it is bound, empty
     before. slot: which member it is (completion index, ordinal), empty where members are alike.
     claims: names of its claims, from its status; complete: all that its spec names exist.
     unschedulable: what kube-scheduler says about it, empty where it says nothing;
@@ -65,13 +53,13 @@ class Member:
 
     ref: Ref
     gated: bool
-    other_gates: bool = False
+    other_gates: tuple[str, ...] = ()
     node: str = ""
     nominated: str = ""
     phase: str = "Pending"
     deleting: bool = False
     slot: str = ""
-    owner: OwnerRef | None = None
+    owner: Owner | None = None
     claims: tuple[str, ...] = ()
     complete: bool = True
     unschedulable: str = ""
@@ -204,7 +192,7 @@ class GangView:
     listed: bool = False
     wait: Wait | None = None
     proposal: Proposal | None = None
-    owner: OwnerRef | None = None
+    owner: Owner | None = None
     suspended: bool = False
 
 
@@ -262,6 +250,14 @@ class CreateRule:
     pool: str
     gang: Ref | None = None
     claims: tuple[Ref, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class AmendRule:
+    """Name these claims on a rule, if it is still at this version."""
+
+    rule: Ref
+    claims: tuple[Ref, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -331,11 +327,12 @@ class Nominate:
 class Ungate:
     """Remove our gate in one write with the pin; an empty node: without a pin.
 
-    affinity: the pod's own, to which the pin is added.
+    kept: the gates of others, which stay. affinity: the pod's own, to which the pin is added.
     """
 
     pod: Ref
     node: str
+    kept: tuple[str, ...] = ()
     affinity: Raw | None = None
 
 
@@ -387,6 +384,7 @@ class Note:
 Action = (
     Journal
     | CreateRule
+    | AmendRule
     | DeleteRule
     | StartWait
     | WaitUntil

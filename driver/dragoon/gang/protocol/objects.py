@@ -42,8 +42,7 @@ def rule_body(action: CreateRule) -> dict[str, Any]:
         taint["value"] = labels[gang.LABEL]
     meta: dict[str, Any] = {"name": action.name, "labels": labels}
     if action.claims:
-        named = [[one.namespace, one.name, one.uid] for one in action.claims[:_MOST_CLAIMS]]
-        meta["annotations"] = {ANNOTATION_CLAIMS: json.dumps(named, separators=(",", ":"))}
+        meta["annotations"] = claims_annotation(action.claims)
     return {
         "apiVersion": "resource.k8s.io/v1",
         "kind": "DeviceTaintRule",
@@ -53,6 +52,12 @@ def rule_body(action: CreateRule) -> dict[str, Any]:
             "taint": taint,
         },
     }
+
+
+def claims_annotation(claims: Sequence[Ref]) -> dict[str, str]:
+    """The annotation of a rule that names these claims."""
+    named = [[one.namespace, one.name, one.uid] for one in claims[:_MOST_CLAIMS]]
+    return {ANNOTATION_CLAIMS: json.dumps(named, separators=(",", ":"))}
 
 
 def rule_facts(raw: Raw) -> RuleFacts | None:

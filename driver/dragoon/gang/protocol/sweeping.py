@@ -109,7 +109,9 @@ def release(
     claim that is cleared under an ungated pod is allocated by kube-scheduler somewhere.
     """
     gates: tuple[Action, ...] = tuple(
-        Ungate(pod.ref, _node(pod, claims), pod.affinity) for pod in pods if pod.gated
+        Ungate(pod.ref, _node(pod, claims), pod.other_gates, pod.affinity)
+        for pod in pods
+        if pod.gated
     )
     return gates, tuple(DeleteRule(rule.ref) for rule in rules)
 

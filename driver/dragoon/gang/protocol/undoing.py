@@ -8,13 +8,11 @@ restarts: only a rule on the pool prevents that (gang-tried.md 0.1, 2).
 import msgspec
 
 from dragoon.allocator.contention import contentions
-from dragoon.allocator.model import PoolId
 from dragoon.api.gang_plan import Plan, Step
+from dragoon.gang.protocol.damage import guards
 from dragoon.gang.protocol.facts import (
     by_uid,
-    claim_key,
     claim_of,
-    damaged,
     fences,
     held_pools,
     is_same,
@@ -24,25 +22,21 @@ from dragoon.gang.protocol.model import (
     Action,
     ClaimFacts,
     ClearAllocation,
-    CreateRule,
     DeleteRule,
     GangView,
     Journal,
-    Kind,
     Member,
     Nominate,
-    Ref,
     Relist,
 )
-from dragoon.gang.protocol.objects import rule_name
 from dragoon.gang.protocol.rounds import repooled, stamp
 
 
 def release(view: GangView, plan: Plan) -> tuple[Action, ...]:
     """Takes the round back; at the end nothing of it is left but the reason."""
-    guards = damage_rules(view)
-    if guards:
-        return guards
+    guarding = _guards(view)
+    if guarding:
+        return guarding
     written = _written(view)
     if written and not view.listed:
         # What others hold beside us has to be known before we let go.
@@ -55,23 +49,15 @@ def release(view: GangView, plan: Plan) -> tuple[Action, ...]:
     return unneeded or _over(view, plan)
 
 
-def damage_rules(view: GangView) -> tuple[Action, ...]:
-    """The rules to create on pools where this round's claims hold what others hold too."""
-    guarded = damaged(view)
+def _guards(view: GangView) -> tuple[Action, ...]:
+    """The rules on pools where this round's claims hold what others hold too."""
     ours = {str(claim.ref) for claim in _written(view)}
-    holders: dict[PoolId, dict[Ref, None]] = {}
-    for one in contentions(view.snapshot, round_pools(view)):
-        if one.pool not in guarded and not ours.isdisjoint(one.claims):
-            found = (view.claims.get(claim_key(name)) for name in one.claims)
-            refs = (claim.ref._replace(version="") for claim in found if claim is not None)
-            holders.setdefault(one.pool, {}).update(dict.fromkeys(refs))
-    return tuple(damage_rule(pool, tuple(refs)) for pool, refs in holders.items())
-
-
-def damage_rule(pool: PoolId, holders: tuple[Ref, ...]) -> CreateRule:
-    """The rule that keeps everybody off a pool until these claims have let go."""
-    name = rule_name(Kind.DAMAGE, pool.driver, pool.pool)
-    return CreateRule(name, Kind.DAMAGE, pool.driver, pool.pool, claims=holders)
+    found = (
+        one
+        for one in contentions(view.snapshot, round_pools(view))
+        if not ours.isdisjoint(one.claims)
+    )
+    return guards(found, view.rules, view.claims)
 
 
 def _written(view: GangView) -> list[ClaimFacts]:

@@ -19,7 +19,8 @@ from dragoon.api.gang_plan import (
 )
 from dragoon.api.names import FINALIZER
 from dragoon.gang.protocol.facts import claim_key
-from dragoon.gang.protocol.model import ClaimFacts, Member, OwnerRef, Proposal, Raw, Ref
+from dragoon.gang.protocol.model import ClaimFacts, Member, Proposal, Raw, Ref
+from dragoon.gang.records import controller_of
 
 Lookup = Callable[[str, str], Raw | None]
 """A raw claim by namespace and name, None where there is none."""
@@ -54,13 +55,13 @@ def member_of(pod: Raw, claims: Lookup) -> Member:
     return Member(
         ref=ref(pod),
         gated=GATE in gates,
-        other_gates=any(gate != GATE for gate in gates),
+        other_gates=tuple(gate for gate in gates if gate != GATE),
         node=spec.get("nodeName") or "",
         nominated=status.get("nominatedNodeName") or "",
         phase=status.get("phase") or "Pending",
         deleting=bool(meta.get("deletionTimestamp")),
         slot=_slot(meta),
-        owner=_owner(meta),
+        owner=controller_of(pod),
         claims=names,
         complete=complete,
         unschedulable=reason,
@@ -107,13 +108,6 @@ def _unschedulable(status: Raw) -> tuple[str, datetime | None]:
 def _slot(meta: Raw) -> str:
     found = {**(meta.get("annotations") or {}), **(meta.get("labels") or {})}
     return next((found[name] for name in _SLOTS if name in found), "")
-
-
-def _owner(meta: Raw) -> OwnerRef | None:
-    for one in meta.get("ownerReferences") or ():
-        if one.get("controller"):
-            return OwnerRef(one["apiVersion"], one["kind"], one["name"], one["uid"])
-    return None
 
 
 def claim_facts(claim: Raw) -> ClaimFacts:
