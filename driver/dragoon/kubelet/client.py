@@ -1,7 +1,7 @@
 """The kubelet's end of both services: for calls to ourselves and for the stand-in."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
@@ -10,7 +10,9 @@ import grpc
 
 from dragoon.api.claims import ClaimRef
 from dragoon.errors import KubeletError
+from dragoon.health.reports import Report
 from dragoon.kubelet import rpc
+from dragoon.kubelet.healthstream import HealthVersion, read_report
 from dragoon.kubelet.messages import (
     DRA_CALL_SECONDS,
     GET_INFO_SECONDS,
@@ -68,6 +70,20 @@ async def notify(channel: grpc.aio.Channel, error: str = "") -> None:
     await _call(channel, REGISTRATION, "NotifyRegistrationStatus", status, timeout=NOTIFY_SECONDS)
 
 
+async def watch_health(channel: grpc.aio.Channel, version: HealthVersion) -> AsyncGenerator[Report]:
+    """Follows the health of a plugin's devices. Raises KubeletError when the stream breaks."""
+    request = version.wire.NodeWatchResourcesRequest()
+    call = rpc.stream(channel, version.service, "NodeWatchResources", request)
+    try:
+        # Not `async for`: that leaves an iterator behind which keeps the connection open.
+        while (response := await call.read()) is not grpc.aio.EOF:
+            yield read_report(version, response)
+    except grpc.aio.AioRpcError as error:
+        raise _failed("NodeWatchResources", error) from error
+    finally:
+        call.cancel()
+
+
 class DraClient:
     """Calls a plugin's DRA service in one version; `async with` closes the connection."""
 
@@ -119,12 +135,14 @@ async def _call(
     try:
         return await rpc.call(channel, service, method, request, timeout=timeout)
     except grpc.aio.AioRpcError as error:
-        raise KubeletError(
-            f"{method}: {error.code().name}: {error.details()}", retryable=True
-        ) from error
+        raise _failed(method, error) from error
     except asyncio.CancelledError:
         task = asyncio.current_task()
         if task is not None and task.cancelling():
             raise
         # gRPC says so when the channel is closed under a call; nobody cancelled this task.
         raise KubeletError(f"{method}: the connection was closed", retryable=True) from None
+
+
+def _failed(method: str, error: grpc.aio.AioRpcError) -> KubeletError:
+    return KubeletError(f"{method}: {error.code().name}: {error.details()}", retryable=True)

@@ -16,8 +16,10 @@ from typing import Self
 import structlog
 
 from dragoon.errors import KubeletError
+from dragoon.health.reports import Board
 from dragoon.kubelet.client import DraClient, get_info, open_channel
 from dragoon.kubelet.draplugin import DraPlugin
+from dragoon.kubelet.healthstream import HEALTH_VERSIONS, REPEAT_SECONDS, HealthStream
 from dragoon.kubelet.messages import DRA_VERSIONS, NOTIFY_SECONDS
 from dragoon.kubelet.registration import Registration, RegistrationState
 from dragoon.kubelet.sockets import make_folder, remove_stale, socket_paths
@@ -36,6 +38,8 @@ class KubeletPlugin:
     check_seconds: how often the sockets are looked at, and put back if somebody removed them.
     drain_seconds: how long a stop waits for calls in flight.
     hangup_seconds: how long the service is kept for a kubelet that has yet to hang up.
+    health: what the kubelet is told of devices; without one it is not told that there is a stream.
+    health_repeat: after how many seconds it is told the same again.
     """
 
     def __init__(
@@ -48,6 +52,8 @@ class KubeletPlugin:
         check_seconds: float = 5.0,
         drain_seconds: float = 20.0,
         hangup_seconds: float = 3.0,
+        health: Board | None = None,
+        health_repeat: float = REPEAT_SECONDS,
     ) -> None:
         """Raises DragoonError for names that are not allowed or paths that are too long."""
         self.driver = driver
@@ -57,8 +63,10 @@ class KubeletPlugin:
         self._drain_seconds = drain_seconds
         self._hangup_seconds = hangup_seconds
         self._plugin = DraPlugin(preparer)
+        self._health = HealthStream(health, health_repeat) if health else None
+        versions = (*DRA_VERSIONS, *(HEALTH_VERSIONS if health else ()))
         self._registration = Registration(
-            driver, self.paths.service, [version.advertised for version in DRA_VERSIONS]
+            driver, self.paths.service, [version.advertised for version in versions]
         )
         self._service_server = self._new_service_server()
         self._registration_server = self._new_registration_server()
@@ -80,6 +88,11 @@ class KubeletPlugin:
     def registration(self) -> RegistrationState:
         """The same with its reason."""
         return self._registration.state
+
+    @property
+    def health_streams(self) -> int:
+        """How many streams of the health of devices are open."""
+        return self._health.open if self._health else 0
 
     async def wait_registered(self) -> None:
         """Returns when the kubelet has this instance registered."""
@@ -146,7 +159,8 @@ class KubeletPlugin:
             await client.prepare((), timeout=NOTIFY_SECONDS)
 
     def _new_service_server(self) -> SocketServer:
-        return SocketServer(self.paths.service, self._plugin.handlers())
+        health = self._health.handlers() if self._health else ()
+        return SocketServer(self.paths.service, (*self._plugin.handlers(), *health))
 
     def _new_registration_server(self) -> SocketServer:
         return SocketServer(self.paths.registration, self._registration.handlers())
