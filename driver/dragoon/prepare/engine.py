@@ -87,6 +87,8 @@ class Engine:
         self._turns = Turns()
         self._changes = Changes(self._clock)
         self._unfinished: set[asyncio.Task[Any]] = set()
+        # Of these it is known, without a look into the journal, that containers may live with them.
+        self._answered: set[str] = set()
         self._tidier = Tidier(self._executor, settings.paths.folders, observer)
         self._reconciler = Reconciler(
             api, self._executor, settings, observer=observer, release=self._release
@@ -144,8 +146,11 @@ class Engine:
             except DragoonError as error:
                 refusal = error
             else:
-                if not isinstance(outcome, Held):
-                    return outcome.answer() if outcome else ()
+                if outcome is None:
+                    return ()
+                if isinstance(outcome, Entry):
+                    self._answered.add(claim.uid)
+                    return outcome.answer()
                 holder, refusal = outcome.by, _busy(claim, outcome.by)
             if not refusal.retryable or not budget.left:
                 raise refusal
@@ -221,11 +226,13 @@ class Engine:
                 return
 
     async def _unprepare(self, claim: ClaimRef, watch: Stopwatch) -> None:
-        if await asyncio.to_thread(self._executor.in_use, claim.uid):
+        uid = claim.uid
+        if uid in self._answered or await asyncio.to_thread(self._executor.in_use, uid):
             with watch.span("api"):
                 await self._check_unused(claim)
         with watch.span("effects"):
-            await self._finished(claim, lambda: self._executor.unprepare(claim.uid))
+            await self._finished(claim, lambda: self._executor.unprepare(uid))
+        self._answered.discard(uid)
         self._changes.announce()
 
     async def _tidy_for_ever(self) -> None:

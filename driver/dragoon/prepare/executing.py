@@ -102,9 +102,10 @@ class Executor:
         The caller has its locks. The entry stays.
         """
         self._undo(uid, entry.steps if entry else ())
-        for path in self._files(self._paths.cdi_folder, self._paths.marker_folder):
-            if self._paths.uid_of(path) == uid:
-                self.effects.remove(path)
+        for folder in (self._paths.cdi_folder, self._paths.marker_folder):
+            for path in (folder / name for name in self.effects.names(folder) if uid in name):
+                if self._paths.uid_of(path) == uid:
+                    self.effects.remove(path)
 
     def knows(self, uid: str) -> bool:
         """Whether anything of a claim is on this node."""
@@ -183,10 +184,11 @@ class Executor:
     def files_by_claim(self) -> dict[str, list[Path]]:
         """Every file of ours by the UID of its claim: whole, temporary or set aside."""
         found: dict[str, list[Path]] = {}
-        for path in self._files(*self._paths.folders):
-            uid = self._paths.uid_of(path)
-            if uid is not None:
-                found.setdefault(uid, []).append(path)
+        for folder in self._paths.folders:
+            for path in (folder / name for name in self.effects.names(folder)):
+                uid = self._paths.uid_of(path)
+                if uid is not None:
+                    found.setdefault(uid, []).append(path)
         return found
 
     def _others(self, wanted: Entry, contents: Contents) -> tuple[Holder, ...]:
@@ -263,11 +265,6 @@ class Executor:
         boot_id = self.effects.boot_id()
         entries = (contents or self.journal.contents()).entries
         return tuple(one for one in entries if one.uid != uid and one.boot_id == boot_id)
-
-    def _files(self, *folders: Path) -> Iterator[Path]:
-        for folder in folders:
-            for name in self.effects.names(folder):
-                yield folder / name
 
 
 def _apply(step: Step, place: Place) -> None:

@@ -197,9 +197,10 @@ class Journal:
         it holds nothing, and the sweep finds that its claim has gone.
         """
         path = self._paths.journal(uid)
+        ours = {one.name: one for one in (path, _aside(path), temporary(path))}
         for name in self._effects.names(self._paths.journal_folder):
-            if name in {path.name, _aside(path).name, temporary(path).name}:
-                self._effects.remove(path.with_name(name))
+            if name in ours:
+                self._effects.remove(ours[name])
 
     def is_set_aside(self, uid: str) -> bool:
         """Whether an unreadable file of this claim is kept."""

@@ -2,7 +2,7 @@
 
 import re
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
 
 from dragoon.errors import InvalidInputError
@@ -42,6 +42,13 @@ def check_container(name: str) -> str:
     return name
 
 
+@lru_cache(maxsize=1024)
+def _inside(folder: Path, name: str) -> Path:
+    """A path in a folder. Kept, for the same few are wanted again and again, and pathlib is slow."""
+    return folder / name
+
+
+@lru_cache(maxsize=1024)
 def temporary(path: Path) -> Path:
     """The name under which a file is written before it is renamed to `path`.
 
@@ -89,13 +96,13 @@ class Paths:
         return self.state_folder / "regions"
 
     def journal(self, uid: str) -> Path:
-        return self.journal_folder / f"{check_uid(uid)}.json"
+        return _inside(self.journal_folder, f"{check_uid(uid)}.json")
 
     def spec(self, uid: str) -> Path:
-        return self.cdi_folder / f"{self._spec_prefix}{check_uid(uid)}.json"
+        return _inside(self.cdi_folder, f"{self._spec_prefix}{check_uid(uid)}.json")
 
     def marker(self, uid: str, device: str) -> Path:
-        return self.marker_folder / f"{check_uid(uid)}_{check_device(device)}.json"
+        return _inside(self.marker_folder, f"{check_uid(uid)}_{check_device(device)}.json")
 
     def region(self, pod_uid: str, container: str) -> Path:
         """The folder that one container may write, in which its limits and its usage stand."""
