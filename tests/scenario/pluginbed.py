@@ -73,6 +73,7 @@ class Bed:
             self.config(**settings),
             gpus=mine,
             api=api or self.memory,
+            mig=audited.mig if audited else None,
             processes=audited.processes if audited else None,
             proc_root=audited.roots.proc if audited else None,
             first_look=first_look,

@@ -114,6 +114,7 @@ class Plugin:
             limits=limits,
             observer=self._reporter.observe,
         )
+        self._watch.subscribe(self._telling.found)
         self._engine = Engine(
             api,
             fresh,

@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from dragoon.app.supervision import Part
+from dragoon.gpu.model import Inventory
 from dragoon.gpu.obstacles import Obstacle
 from dragoon.gpu.port import MemoryLimits, MigCards, Processes
 from dragoon.kube.events import EventRecorder
@@ -52,6 +53,11 @@ class Telling:
         self.statuses.observe(event)
         if self._blocking is not None:
             self._blocking.observe(event)
+
+    def found(self, _: Inventory) -> None:
+        """The hardware is not what it was before."""
+        if self._blocking is not None:
+            self._blocking.look_now()
 
     def parts(self) -> Sequence[Part]:
         """What has to run."""

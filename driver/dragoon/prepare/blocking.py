@@ -67,6 +67,10 @@ class Blocking:
             self._inbox.append(event.error.obstacle)
             self._changes.announce()
 
+    def look_now(self) -> None:
+        """Something has changed on the hardware: what was in the way may be gone."""
+        self._changes.announce()
+
     async def run(self) -> None:
         """Keeps looking at what is in the way until it is gone, for ever."""
         while True:
