@@ -2,19 +2,16 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Final
 
 from dragoon.api.claims import ClaimRef
-from dragoon.app import hardware, publishing
+from dragoon.app import hardware, node_claims
 from dragoon.app.config import PluginConfig
 from dragoon.errors import DragoonError
 from dragoon.gpu.mig import MigCard, MigInstance, occupied_by
 from dragoon.gpu.model import MigProfile, PciAddress, Placement
 from dragoon.gpu.naming import mig_name
 from dragoon.gpu.port import MigCards
-from dragoon.prepare.effects import HostEffects
-from dragoon.prepare.journal import Journal
 
 NOBODY: Final = "no claim"
 """The owner of an instance that no claim of this node has."""
@@ -82,10 +79,9 @@ def _ask(
 
 
 def _owners(config: PluginConfig) -> dict[str, ClaimRef]:
-    journal = Journal(HostEffects(Path(config.proc_root)), publishing.paths_of(config))
     return {
         held.mig.uuid: entry.claim
-        for entry in journal.contents().held
+        for entry in node_claims.contents(config).held
         for held in entry.devices
         if held.mig is not None and not held.admin_access
     }

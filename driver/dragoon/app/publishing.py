@@ -3,16 +3,12 @@
 import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 from dragoon.api.forms import Form
-from dragoon.app import enforcing, hardware
+from dragoon.app import enforcing, hardware, node_claims
 from dragoon.app.config import PluginConfig
 from dragoon.errors import DragoonError
 from dragoon.gpu.model import Inventory, PciAddress
-from dragoon.prepare.effects import HostEffects
-from dragoon.prepare.journal import Journal
-from dragoon.prepare.paths import Paths
 from dragoon.publish.card import Division
 from dragoon.publish.choosing import Wishes
 from dragoon.publish.holding import Prepared
@@ -22,7 +18,7 @@ from dragoon.publish.surveying import survey
 def prepared(config: PluginConfig) -> Prepared | None:
     """What the journal of this node says; None where some of it cannot be read. Blocks."""
     try:
-        contents = Journal(HostEffects(Path(config.proc_root)), paths_of(config)).contents()
+        contents = node_claims.contents(config)
     except DragoonError:
         return None
     if contents.unreadable:
@@ -57,20 +53,12 @@ def look_at_forms(config: PluginConfig) -> Seen:
     try:
         inventory, wishes = gpus.inventory(), config.wishes
         if Form.SHARED in wishes.forms:
-            enforcement = enforcing.enforcement_of(config, paths_of(config), gpus.limits)
+            enforcement = enforcing.enforcement_of(
+                config, node_claims.paths_of(config), gpus.limits
+            )
             wishes = replace(wishes, enforcement=enforcement.probe(inventory))
         found = prepared(config)
         divisions, _ = survey(gpus.mig, inventory).told_apart(found.made if found else None)
         return Seen(inventory, divisions, wishes)
     finally:
         gpus.close()
-
-
-def paths_of(config: PluginConfig) -> Paths:
-    """Where prepare keeps its files."""
-    return Paths(
-        config.driver_name,
-        config.state_folder,
-        Path(config.cdi_root),
-        cgroup_root=Path(config.cgroup_root),
-    )

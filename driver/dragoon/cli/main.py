@@ -24,6 +24,8 @@ COMMANDS: Final = {
     ),
     "devices": Lazy("devices", "Show the devices that this node would publish."),
     "mig": Lazy("mig", "Show how the GPUs of this node are divided by MIG."),
+    "usage": Lazy("usage", "Show what the claims of this node use of what they have."),
+    "cdi": Lazy("cdi", "Show what containers get, and try it on an OCI runtime spec."),
     "topo": Lazy("topo", "Show how the GPUs of this node are connected."),
     "explain": Lazy(
         "explain", "Say why a claim or a pod has its devices, or why it waits and what would help."

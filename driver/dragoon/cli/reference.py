@@ -28,12 +28,16 @@ def cli_reference(root: click.Group) -> str:
 def _helps(root: click.Group) -> Iterator[tuple[str, str]]:
     # A fixed width: the page must not depend on the terminal it was made on.
     top = click.Context(root, info_name="dragoon", terminal_width=100, **root.context_settings)
-    yield "dragoon", root.get_help(top)
-    for name in root.list_commands(top):
-        command = root.get_command(top, name)
-        if command is not None and not command.hidden:
-            inner = click.Context(command, info_name=name, parent=top)
-            yield f"dragoon {name}", command.get_help(inner)
+    yield from _helps_below(top, root)
+
+
+def _helps_below(context: click.Context, command: click.Command) -> Iterator[tuple[str, str]]:
+    yield context.command_path, command.get_help(context)
+    if isinstance(command, click.Group):
+        for name in command.list_commands(context):
+            found = command.get_command(context, name)
+            if found is not None and not found.hidden:
+                yield from _helps_below(click.Context(found, info_name=name, parent=context), found)
 
 
 @click.command(hidden=True)

@@ -1,6 +1,6 @@
 """What a container gets for CDI ids, worked out as a container runtime does it: pure.
 
-Used by `dragoon demo` to show the inside of a container, and by tests. Source: the behaviour of the
+Used by `dragoon demo` and `dragoon cdi inject` to show the inside of a container, and by tests. Source: the behaviour of the
 CDI Go library that containerd and CRI-O share (cache and container edits), as far as Dragoon's
 specs go; kubelet-tried.md section 2 says what of it was seen.
 """
@@ -10,7 +10,16 @@ from dataclasses import dataclass
 
 from dragoon.errors import CdiError
 from dragoon.prepare import cdi
-from dragoon.prepare.cdi import Device, DeviceNode, Edits, Hook, Mount, Spec
+from dragoon.prepare.cdi import (
+    Device,
+    DeviceNode,
+    Edits,
+    Hook,
+    IntelRdt,
+    Mount,
+    NetDevice,
+    Spec,
+)
 from dragoon.prepare.cdi_check import problems
 
 
@@ -22,6 +31,9 @@ class Injected:
     device_nodes: tuple[DeviceNode, ...] = ()
     mounts: tuple[Mount, ...] = ()
     hooks: tuple[Hook, ...] = ()
+    net_devices: tuple[NetDevice, ...] = ()
+    additional_gids: tuple[int, ...] = ()
+    intel_rdt: IntelRdt | None = None
 
 
 def inject(documents: Iterable[bytes], ids: Sequence[str]) -> Injected:
@@ -66,11 +78,23 @@ def _merged(edits: Iterable[Edits]) -> Injected:
     nodes: dict[str, DeviceNode] = {}
     mounts: dict[str, Mount] = {}
     hooks: list[Hook] = []
+    interfaces: dict[str, NetDevice] = {}
+    groups: dict[int, None] = {}
+    rdt: IntelRdt | None = None
     for one in edits:
         env |= {entry.partition("=")[0]: entry for entry in one.env}
         nodes |= {node.path: node for node in one.device_nodes}
         mounts |= {mount.container_path: mount for mount in one.mounts}
         hooks += one.hooks
+        interfaces |= {found.host_interface_name: found for found in one.net_devices}
+        groups |= dict.fromkeys(filter(None, one.additional_gids))
+        rdt = one.intel_rdt or rdt
     return Injected(
-        tuple(env.values()), tuple(nodes.values()), tuple(mounts.values()), tuple(hooks)
+        tuple(env.values()),
+        tuple(nodes.values()),
+        tuple(mounts.values()),
+        tuple(hooks),
+        tuple(interfaces.values()),
+        tuple(groups),
+        rdt,
     )

@@ -1,0 +1,127 @@
+"""`dragoon cdi`: what containers get of this node's claims, and trying it on an OCI runtime spec."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final, Literal
+
+import click
+import msgspec
+
+from dragoon.app import cdi_view
+from dragoon.app.cdi_view import FileState, Written
+from dragoon.cli import exits, settings
+from dragoon.cli.output import Cell, Form, Row, form_option, print_data, print_table
+from dragoon.errors import CdiError
+
+_HEADER: Final = ("CLAIM", "DEVICE", "EDIT", "WHAT")
+
+
+@click.group()
+def command() -> None:
+    """Show what containers get, and try it on an OCI runtime spec."""
+
+
+@command.command()
+@click.argument("claim", required=False)
+@click.option("--all", "everything", is_flag=True, help="Every claim of this node.")
+@settings.setting_options("driver_name", "kubelet_root", "state_dir", "cdi_root")
+@form_option
+def show(claim: str | None, *, everything: bool, form: Form, **options: Any) -> int:
+    """Show the CDI spec of a claim: what its containers get.
+
+    CLAIM: by name, namespace/name or UID. A file that is missing or was changed is told: containers
+    that start would get what is in the file. Needs neither the API server nor a plugin that runs.
+    """
+    if everything is (claim is not None):
+        raise click.UsageError("give either a CLAIM or --all")
+    found = cdi_view.specs(settings.load(options), claim)
+    if form == "table":
+        print_table(_HEADER, [row for one in found.written for row in _rows(one)])
+    else:
+        items = [_object(one) for one in found.written]
+        print_data(
+            {"apiVersion": "gpu.dragoon.dev/v1alpha1", "kind": "CdiSpecList", "items": items}, form
+        )
+    wrong = [
+        f"{one.file} is {one.state}: the plugin writes it again within a second"
+        for one in found.written
+        if one.state is not FileState.WHOLE
+    ]
+    for problem in (*found.problems, *wrong):
+        click.echo(f"note: {problem}", err=True)
+    return exits.FINDINGS if wrong or found.problems else exits.FINE
+
+
+@command.command()
+@click.argument("config", metavar="OCI.json", type=click.File())
+@click.option(
+    "--device",
+    "devices",
+    multiple=True,
+    metavar="ID",
+    help="What the container asks for, `<kind>=<name>`; may be given again.",
+)
+@click.option(
+    "--spec",
+    "files",
+    multiple=True,
+    metavar="FILE",
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    help="A CDI spec, in place of those in cdiRoot; may be given again. Without --device, all of its devices.",
+)
+@settings.setting_options("cdi_root")
+@click.option(
+    "-o",
+    "--output",
+    "form",
+    type=click.Choice(["json", "yaml"]),
+    default="json",
+    show_default=True,
+    help="How to print.",
+)
+def inject(
+    config: Any,
+    devices: tuple[str, ...],
+    files: tuple[Path, ...],
+    *,
+    form: Literal["json", "yaml"],
+    **options: Any,
+) -> int:
+    """Print a container's OCI runtime spec as it is after the injection; nothing is changed.
+
+    OCI.json: the config.json of a container bundle, - for stdin. What is refused here a container
+    runtime refuses, too: the pod then shows `unresolvable CDI devices`.
+    """
+    if not devices and not files:
+        raise click.UsageError("give --device, --spec or both")
+    folder = Path(settings.load(options).cdi_root)
+    before = cdi_view.read_config(config.read(), config.name)
+    try:
+        found = cdi_view.try_injection(files or cdi_view.spec_files(folder), devices, before)
+    except CdiError as error:
+        click.echo(f"the container would not start: {error}", err=True)
+        return exits.FINDINGS
+    for skipped in found.skipped:
+        click.echo(f"note: no CDI spec, left out: {skipped}", err=True)
+    print_data(found.config, form)
+    return exits.FINE
+
+
+def _rows(one: Written) -> Iterator[Row]:
+    claim = f"{one.claim.namespace}/{one.claim.name}"
+    for device, kind, what in cdi_view.edits_of(one):
+        yield (claim, device, kind, Cell(what))
+
+
+def _object(one: Written) -> dict[str, Any]:
+    return {
+        "claim": {
+            "namespace": one.claim.namespace,
+            "name": one.claim.name,
+            "uid": one.claim.uid,
+        },
+        "file": str(one.file),
+        "state": one.state.value,
+        "ids": list(one.ids),
+        "spec": msgspec.to_builtins(one.spec),
+    }

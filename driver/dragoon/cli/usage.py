@@ -1,0 +1,97 @@
+"""`dragoon usage`: what the claims of this node use of what they have."""
+
+from typing import Any, Final
+
+import click
+
+from dragoon.app import hardware, usage_view
+from dragoon.app.usage_view import Line
+from dragoon.cli import exits, settings
+from dragoon.cli.output import Cell, Form, Row, form_option, print_data, print_table
+
+_GIB: Final = 1 << 30
+_NEARLY_FULL: Final = 90
+_HEADER: Final = (
+    *("CLAIM", "POD UID", "CONTAINER", "GPU", "KIND"),
+    *("USED", "LIMIT", "%", "CORES", "PROCESSES"),
+)
+
+
+@click.command()
+@click.argument("claim", required=False)
+@settings.setting_options(
+    *hardware.SETTINGS, "driver_name", "kubelet_root", "state_dir", "cgroup_root"
+)
+@form_option
+def command(claim: str | None, form: Form, **options: Any) -> int:
+    """Show what the claims of this node use of what they have.
+
+    CLAIM: only this one, by name, namespace/name or UID. Shares of the tier hami are told by the
+    region of each container, those of the tier cgroup by the driver's cap of the pod, whole GPUs and
+    MIG devices by the driver. Needs neither the API server nor a plugin that runs.
+    """
+    found = usage_view.look_at_usage(settings.load(options), claim)
+    if form == "table":
+        print_table(_HEADER, [_row(one) for one in found.lines])
+    else:
+        print_data(
+            {
+                "apiVersion": "gpu.dragoon.dev/v1alpha1",
+                "kind": "UsageList",
+                "items": [_object(one) for one in found.lines],
+            },
+            form,
+        )
+    problems = [
+        f"{_claims(one)} on GPU {one.gpu}: {one.problem}" for one in found.lines if one.problem
+    ]
+    for problem in (*found.problems, *dict.fromkeys(problems)):
+        click.echo(f"note: {problem}", err=True)
+    return exits.FINDINGS if problems or found.problems else exits.FINE
+
+
+def _row(one: Line) -> Row:
+    per_cent = one.per_cent
+    full = per_cent is not None and per_cent >= _NEARLY_FULL and one.kind != "whole"
+    return (
+        _claims(one),
+        one.pod_uid,
+        one.container,
+        one.gpu,
+        one.kind,
+        _size(one.used),
+        _size(one.limit),
+        Cell(_number(per_cent), "bad" if full else "plain"),
+        _number(one.cores),
+        _number(one.processes),
+    )
+
+
+def _object(one: Line) -> dict[str, Any]:
+    return {
+        "claims": [
+            {"namespace": ref.namespace, "name": ref.name, "uid": ref.uid} for ref in one.claims
+        ],
+        "podUID": one.pod_uid,
+        "container": one.container,
+        "gpu": one.gpu,
+        "kind": one.kind,
+        "usedBytes": one.used,
+        "limitBytes": one.limit,
+        "usedPercent": one.per_cent,
+        "coresLimit": one.cores,
+        "processes": one.processes,
+        "problem": one.problem,
+    }
+
+
+def _claims(one: Line) -> str:
+    return ",".join(f"{ref.namespace}/{ref.name}" for ref in one.claims)
+
+
+def _size(size: int | None) -> str:
+    return "" if size is None else f"{size / _GIB:.1f} GiB"
+
+
+def _number(number: int | None) -> str:
+    return "" if number is None else str(number)
