@@ -6,7 +6,7 @@ increasing position. A device whose selectors fail ends the attempt only when th
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from dragoon.allocator.candidates import Candidate, Query, candidates, query_of
@@ -66,8 +66,9 @@ class Chosen:
 class Problem:
     """What the search is asked. claims: of one pod, not allocated yet, in the pod's order.
 
-    twins: the claims that are like the one before them, by index. Their devices are searched in the
-    same order only, as the other orders are the same solutions again; kube-scheduler has none.
+    twins: of a claim that begins what is like something before it, the claim that begins that, by
+    index. Their devices are searched in one order only, as the other orders are the same solutions
+    again. kube-scheduler has none.
     """
 
     claims: Sequence[Claim]
@@ -75,7 +76,7 @@ class Problem:
     pools: Sequence[Pool]
     usage: Mapping[PoolId, PoolUsage]
     node: Node
-    twins: frozenset[int] = frozenset()
+    twins: Mapping[int, int] = field(default_factory=dict)
 
     def usage_of(self, pool: Pool) -> PoolUsage:
         """What is held of a pool."""
@@ -233,10 +234,11 @@ class _Search:
 
         The first device of a twin does not come before the first one of its twin.
         """
-        if number or index not in self._problem.twins:
+        twin = self._problem.twins.get(index)
+        if number or twin is None:
             return 0, 0, 0
-        before = self._chosen[index - 1][0]
-        for alternative, wish in enumerate(self._wishes[index - 1][0]):
+        before = self._chosen[twin][0]
+        for alternative, wish in enumerate(self._wishes[twin][0]):
             if wish.request is not before.request:
                 continue
             if wish.request.everything:

@@ -7,3 +7,47 @@ room for it (`fit`); `verifying` shares no logic with the search; NoRoom is said
 placement exists, SearchStopped where that is not known; the same input gives the same plan but for
 share IDs, which are injected.
 """
+
+from dragoon.allocator.gang.model import (
+    ANYWHERE,
+    Budget,
+    Change,
+    GangAsk,
+    GangPlan,
+    Missing,
+    NodeFacts,
+    NoRoom,
+    Outcome,
+    Placement,
+    PlacementSnapshot,
+    PodAsk,
+    Refused,
+    Score,
+    SearchStopped,
+    Slot,
+)
+from dragoon.allocator.gang.planning import plan
+from dragoon.allocator.gang.reading import extended_resources, node_facts, pod_ask
+
+__all__ = [
+    "ANYWHERE",
+    "Budget",
+    "Change",
+    "GangAsk",
+    "GangPlan",
+    "Missing",
+    "NoRoom",
+    "NodeFacts",
+    "Outcome",
+    "Placement",
+    "PlacementSnapshot",
+    "PodAsk",
+    "Refused",
+    "Score",
+    "SearchStopped",
+    "Slot",
+    "extended_resources",
+    "node_facts",
+    "plan",
+    "pod_ask",
+]

@@ -1,0 +1,232 @@
+"""The nodes as the shapes of a gang see them: where a shape may be, and what is left there."""
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from dragoon.allocator.constraints import attribute_of
+from dragoon.allocator.gang import fit
+from dragoon.allocator.gang.alike import Likeness
+from dragoon.allocator.gang.model import Amounts, GangAsk, NodeFacts, PlacementSnapshot
+from dragoon.allocator.gang.offers import Offers, Restriction
+from dragoon.allocator.gang.preference import LINKS, Usage, link_of
+from dragoon.allocator.gang.seats import EMPTY, Limits, Load, Seats, added
+from dragoon.allocator.gang.shapes import Shape, allocated_selectors
+from dragoon.allocator.model import Node
+from dragoon.allocator.nodes import NodeSelectorError
+from dragoon.allocator.pools import Pool
+from dragoon.api.gang import Level
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Area:
+    """Nodes that may be used, and which of their devices."""
+
+    nodes: tuple[NodeFacts, ...]
+    restrictions: tuple[Restriction, ...] = ()
+
+
+@dataclass(slots=True, eq=False)
+class Bin:
+    """A node during one attempt. Mutable: load and left follow what is placed on it.
+
+    takes: per shape whether the node takes it, room apart. kind: equal for nodes that are alike in
+    everything. clique: the fabric clique of its devices, None without one.
+    """
+
+    node: NodeFacts
+    seats: Seats
+    takes: tuple[bool, ...]
+    left: dict[str, int]
+    kind: Hashable
+    clique: Any
+    load: Load = EMPTY
+
+    def room(self, shape: Shape, most: int) -> int:
+        """How many more blocks of the shape it takes, at most that many."""
+        if not self.takes[shape.number]:
+            return 0
+        if shape.pods:
+            most = min(most, self.left[fit.PODS] // shape.pods)
+        for name, amount in shape.requests.items():
+            if amount > 0:
+                most = min(most, self.left.get(name, 0) // amount)
+        return self.seats.room(self.load, shape.number, most) if most > 0 else 0
+
+    def add(self, shape: Shape, count: int) -> None:
+        """Places blocks of the shape; a negative count takes them back."""
+        self.load = tuple(one for one in added(self.load, shape.number, count) if one[1])
+        self.left[fit.PODS] -= shape.pods * count
+        for name, amount in shape.requests.items():
+            self.left[name] = self.left.get(name, 0) - amount * count
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Site:
+    """What is worked out once for a node."""
+
+    facts: NodeFacts
+    pools: tuple[Pool, ...]
+    takes: tuple[bool, ...]
+    left: Amounts
+    values: dict[str, frozenset[Any]] = field(default_factory=dict)
+
+
+class Terrain:
+    """All usable nodes of a snapshot for the shapes of one ask. Mutable: it remembers."""
+
+    def __init__(
+        self, snapshot: PlacementSnapshot, ask: GangAsk, shapes: Sequence[Shape], limits: Limits
+    ) -> None:
+        self.shapes = shapes
+        self.limits = limits
+        self._cluster = snapshot.cluster
+        self._usage: Usage = snapshot.cluster.usage
+        self._likeness = Likeness(shapes, snapshot.cluster.classes)
+        self._seats: dict[Hashable, Seats] = {}
+        self._demand: dict[str, int] = {fit.PODS: 0}
+        for shape in shapes:
+            count = len(shape.blocks)
+            self._demand[fit.PODS] += count * shape.pods
+            for name, amount in shape.requests.items():
+                self._demand[name] = self._demand.get(name, 0) + count * amount
+        self._first: dict[str, frozenset[str]] = {}
+        for slot in (member.slot for member in ask.members if not member.node):
+            if slot is not None:
+                names = frozenset(one.device for one in slot.devices)
+                self._first[slot.node] = self._first.get(slot.node, frozenset()) | names
+        self._sites: dict[str, _Site] = {}
+        self._made: dict[tuple[str, tuple[Restriction, ...]], Bin] = {}
+        for node in sorted(snapshot.nodes, key=lambda one: one.name):
+            if node.name not in ask.excluded:
+                self._add(node)
+
+    @property
+    def all(self) -> Area:
+        """Every node that takes any of the shapes."""
+        return Area(tuple(site.facts for site in self._sites.values()))
+
+    @property
+    def has_floating(self) -> bool:
+        """Whether the shapes could have devices that several nodes offer."""
+        floating = frozenset(self._cluster.floating)
+        if not floating:
+            return False
+        for site in self._sites.values():
+            pools = [pool for pool in site.pools if pool.id in floating]
+            offers = Offers(_node(site.facts), pools, self._cluster.classes)
+            if any(offers.has_any(shape.claims) for shape in self.shapes):
+                return True
+        return False
+
+    def bins(self, area: Area) -> list[Bin]:
+        """Fresh bins for the nodes of an area, by name."""
+        return [self._fresh(node.name, area.restrictions) for node in area.nodes]
+
+    def site_pools(self, name: str) -> tuple[Pool, ...]:
+        """The pools of a node."""
+        return self._sites[name].pools
+
+    def groups(self, area: Area, level: Level) -> dict[Any, Area]:
+        """The area by the values of a level; nodes without one are in no group of a label.
+
+        A node can be in several groups of a device attribute, with different devices.
+        """
+        nodes: dict[Any, list[NodeFacts]] = {}
+        if level.node_label:
+            for node in area.nodes:
+                value = node.labels.get(level.node_label)
+                if value is not None:
+                    nodes.setdefault(value, []).append(node)
+            return {
+                value: Area(tuple(found), area.restrictions)
+                for value, found in sorted(nodes.items())
+            }
+        without: list[NodeFacts] = []
+        for node in area.nodes:
+            values = self.values(node, level.attribute)
+            for value in values:
+                nodes.setdefault(value, []).append(node)
+            if not values:
+                without.append(node)
+        if all(shape.claims for shape in self.shapes):
+            without.clear()  # Only members without claims could be there.
+        return {
+            value: Area(
+                tuple(sorted((*found, *without), key=lambda one: one.name)),
+                (*area.restrictions, Restriction(level.attribute, frozenset((value,)))),
+            )
+            for value, found in sorted(nodes.items(), key=lambda one: str(one[0]))
+        }
+
+    def values(self, node: NodeFacts, attribute: str) -> frozenset[Any]:
+        """The values of an attribute that the devices of a node have."""
+        site = self._sites[node.name]
+        if attribute not in site.values:
+            found = (
+                attribute_of(device.facts, attribute)
+                for pool in site.pools
+                for _, device in pool.devices()
+            )
+            site.values[attribute] = frozenset(one[1] for one in found if one and one[0])
+        return site.values[attribute]
+
+    def _add(self, node: NodeFacts) -> None:
+        takes = tuple(_takes(shape, node) for shape in self.shapes)
+        if not any(takes):
+            return
+        try:
+            pools = self._cluster.site(_node(node)).pools
+        except NodeSelectorError:
+            return  # kube-scheduler ends its attempt here, too.
+        left = fit.free(node)
+        self._sites[node.name] = _Site(node, pools, takes, left)
+
+    def _fresh(self, name: str, restrictions: tuple[Restriction, ...]) -> Bin:
+        made = self._made.get((name, restrictions))
+        if made is None:
+            made = self._made[name, restrictions] = self._bin(name, restrictions)
+        return replace(made, left=dict(made.left))
+
+    def _bin(self, name: str, restrictions: tuple[Restriction, ...]) -> Bin:
+        site = self._sites[name]
+        first = self._first.get(name, frozenset())
+        likeness = (self._likeness.of(site.pools, self._usage, restrictions), first)
+        seats = self._seats.get(likeness)
+        if seats is None:
+            offers = Offers(
+                _node(site.facts),
+                site.pools,
+                self._cluster.classes,
+                restrictions=restrictions,
+                first=first,
+            )
+            seats = Seats(offers, self._usage, self.shapes, self.limits)
+            self._seats[likeness] = seats
+        left = {one: site.left.get(one, 0) for one in self._demand}
+        # More than all of them want together is as good as that.
+        enough = tuple(min(left[one], self._demand[one]) for one in left)
+        clique = self._clique(site)
+        return Bin(
+            site.facts, seats, site.takes, left, (id(seats), site.takes, enough, clique), clique
+        )
+
+    def _clique(self, site: _Site) -> Any:
+        for pool in site.pools:
+            for _, device in pool.devices():
+                value = link_of(device.facts, LINKS[1])
+                if value is not None:
+                    return value
+        return None
+
+
+def _node(facts: NodeFacts) -> Node:
+    return Node(facts.name, facts.labels)
+
+
+def _takes(shape: Shape, node: NodeFacts) -> bool:
+    return all(
+        not fit.refusal(member, node)
+        and all(fit.admits(one, node.name, node.labels) for one in allocated_selectors(member))
+        for member in shape.members
+    )
