@@ -12,6 +12,7 @@ from dragoon.app.plugin import Plugin
 from dragoon.gpu.nvml import NvmlGpus
 from dragoon.gpu.opening import open_gpus
 from dragoon.gpu.port import Gpus
+from dragoon.health.watching import Sources
 from dragoon.kube.memory import MemoryApi
 from dragoon.kube.port import CLAIMS, NODES, SLICES, Api, Object
 from dragoon.kubelet.standin import KubeletStandIn
@@ -75,6 +76,7 @@ class Bed:
             api=api or self.memory,
             mig=audited.mig if audited else None,
             processes=audited.processes if audited else None,
+            health=Sources(audited.events, audited.conditions, audited.mig) if audited else None,
             proc_root=audited.roots.proc if audited else None,
             first_look=first_look,
         )

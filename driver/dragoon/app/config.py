@@ -17,6 +17,7 @@ from dragoon.api.names import DRIVER_NAME, check_driver_name
 from dragoon.app import config_file
 from dragoon.app.setting import Setting
 from dragoon.errors import ConfigError
+from dragoon.health.settings import HealthSettings, parse_effects, parse_xids
 from dragoon.publish.choosing import Wishes
 from dragoon.publish.slices import check_node_name
 
@@ -135,6 +136,24 @@ class PluginConfig(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     inventory_seconds: Annotated[
         float, Meta(ge=1, le=3600, description="How often the hardware is looked at, in seconds.")
     ] = 60.0
+    taint_effects: Annotated[
+        str,
+        Meta(
+            pattern="^[^ ]*$",
+            description="What becomes of GPUs that are not well, such as `xid=NoExecute,fabric=NoSchedule`. See docs/health.md.",
+        ),
+    ] = ""
+    ignored_xids: Annotated[
+        str,
+        Meta(
+            pattern="^[0-9,]*$",
+            description="XIDs that say nothing about the GPU, beside those of applications, such as `46,119`.",
+        ),
+    ] = ""
+    unknown_xids: Annotated[
+        Literal["taint", "report"],
+        Meta(description="What an XID leads to that this version does not know."),
+    ] = "taint"
     log_level: Annotated[
         Literal["debug", "info", "warning", "error"], Meta(description="Which lines are logged.")
     ] = "info"
@@ -156,6 +175,15 @@ class PluginConfig(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     def state_folder(self) -> Path:
         """Where the journal is kept."""
         return Path(self.state_dir or f"{self.kubelet_root}/plugins/{self.driver_name}")
+
+    @property
+    def health(self) -> HealthSettings:
+        """What errors of GPUs lead to. Raises ConfigError."""
+        return HealthSettings(
+            parse_effects(self.taint_effects, "taintEffects"),
+            parse_xids(self.ignored_xids, "ignoredXids"),
+            trust_unknown=self.unknown_xids == "report",
+        )
 
     @property
     def wishes(self) -> Wishes:
@@ -222,6 +250,7 @@ def check_plugin(config: PluginConfig) -> PluginConfig:
             hint="set both: the checksum pins what is loaded into every process of a share",
         )
     parse_listen(config.listen)
+    _ = config.health
     return config
 
 

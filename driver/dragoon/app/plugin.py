@@ -24,6 +24,7 @@ from dragoon.app import enforcing, hardware, publishing
 from dragoon.app.auditing import AuditReporter
 from dragoon.app.config import PluginConfig
 from dragoon.app.freshness import FreshInventory
+from dragoon.app.health import HealthFile, NodeHealth
 from dragoon.app.reporting import Audience, Reporter, Traced
 from dragoon.app.supervision import Part, keep_running
 from dragoon.app.telling import Telling
@@ -31,6 +32,7 @@ from dragoon.errors import DriverMissingError, HardwareError, KubeletError
 from dragoon.gpu.model import PciAddress
 from dragoon.gpu.port import Gpus, MemoryLimits, MigCards, Processes
 from dragoon.gpu.watching import InventoryWatch
+from dragoon.health.watching import Sources as HealthSources
 from dragoon.kube.connecting import connect
 from dragoon.kube.events import EventRecorder
 from dragoon.kube.port import Api
@@ -69,12 +71,15 @@ class Plugin:
         processes: Processes | None = None,
         proc_root: Path | None = None,
         effects: Effects | None = None,
+        health: HealthSources | None = None,
         first_look: float = FIRST_LOOK_SECONDS,
     ) -> None:
-        """mig: the same cards as they are divided; limits: their memory caps; processes: who uses them.
+        """The ports: what it is made from; without an optional one what needs it is left out.
 
-        proc_root: where those processes are seen, else as the settings say. effects: what prepare does to the node; None: `host_effects`. first_look: how long the start
-        waits for the cards. Raises DragoonError for settings that cannot work.
+        mig: the same cards as they are divided; limits: their memory caps; processes: who uses
+        them; health: what they raise and say of themselves. proc_root: where those processes are seen, else as the settings say. effects: what prepare
+        does to the node; None: `host_effects`. first_look: how long the start waits for the cards.
+        Raises DragoonError for settings that cannot work.
         """
         self._config = settings.check_plugin(config)
         self._first_look = first_look
@@ -137,12 +142,23 @@ class Plugin:
             proc_root=proc_root or Path(config.proc_root),
             observer=self._reporter.observe,
         )
+        self._health = health and NodeHealth(
+            health,
+            HealthFile(effects, prepare.paths),
+            config=config,
+            inventories=self._watch,
+            offering=self._offering,
+            recorder=self._events,
+            metrics=self.metrics,
+        )
         self._kubelet = KubeletPlugin(
             Traced(self._engine),
             driver=driver,
             kubelet_root=Path(config.kubelet_root),
             instance_uid=config.pod_uid or None,
+            health=self._health.board if self._health else None,
         )
+        self.metrics.health_streams(lambda: self._kubelet.health_streams)
         host, port = settings.parse_listen(config.listen)
         self.endpoint = Endpoint(
             host,
@@ -203,6 +219,7 @@ class Plugin:
             "leaving": list(self._offering.leaving),
             "problems": list(self._offering.problems),
             "blocked": self._telling.state(),
+            "health": self._health.state() if self._health else [],
             "otherOwners": [owner.name for owner in self._offering.owners],
         }
 
@@ -216,6 +233,7 @@ class Plugin:
             Part("prepare", self._engine.run),
             Part("events", self._events.run),
             *([Part("audit", self._audit.run)] if self._audit else []),
+            *([self._health.part] if self._health else []),
             *self._telling.parts(),
         )
 
@@ -270,6 +288,7 @@ async def serve(config: PluginConfig) -> None:
             mig=gpus.mig,
             limits=gpus.limits,
             processes=gpus.processes,
+            health=HealthSources(gpus.events, gpus.conditions, gpus.mig),
             proc_root=gpus.roots.proc,
         )
         await plugin.run(stop)

@@ -3,8 +3,8 @@
 Pure, in the order data flow: `floor` and `wishing` (which forms are wanted), `choosing` (which a
 card can have), `forms` and `counters` (its devices, and what keeps them apart), `building` and
 `devices` (one card, all cards), `withdrawing`, `slices`, `comparing`, `reconciling`; beside them
-`attributes`, `domains`, `owners`. They say what should stand in the API server and which writes
-lead there.
+`attributes`, `domains`, `owners`, `blaming`. They say what should stand in the API server and which
+writes lead there.
 
 `looking`, `holding` and `surveying` ask the API server, the journal and the cards; `offering`
 brings it all together; `publisher` writes, when `pacing` says so, after `probing` what the server

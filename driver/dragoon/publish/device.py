@@ -25,10 +25,10 @@ class Taint:
     effect: str = "NoSchedule"
 
     @classmethod
-    def because(cls, key: str, reason: str) -> "Taint":
-        """A NoSchedule taint whose value is the reason, as far as a label value can say it."""
+    def because(cls, key: str, reason: str, effect: str = "NoSchedule") -> "Taint":
+        """A taint whose value is the reason, as far as a label value can say it."""
         text = _NOT_IN_LABEL.sub("-", reason)[: limits.LABEL_BYTES].strip("-_.")
-        return cls(key, text)
+        return cls(key, text, effect)
 
     def raw(self) -> Object:
         value = {"value": self.value} if self.value else {}

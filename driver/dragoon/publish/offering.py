@@ -7,7 +7,7 @@ more but may be held.
 """
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -23,6 +23,7 @@ from dragoon.kube import events
 from dragoon.kube.backoff import Backoff
 from dragoon.kube.port import Api, Object
 from dragoon.publish import attributes, domains, owners
+from dragoon.publish.blaming import Blames, blamed
 from dragoon.publish.blocking import blocked
 from dragoon.publish.choosing import Wishes
 from dragoon.publish.device import Device
@@ -81,6 +82,9 @@ class Offering:
         self._problems: tuple[str, ...] = ()
         self._owners: tuple[Owner, ...] = ()
         self._obstacles: tuple[Obstacle, ...] = ()
+        self._blames: Blames = {}
+        self._devices: tuple[str, ...] = ()
+        self._followers: list[Callable[[tuple[str, ...]], None]] = []
 
     @property
     def problems(self) -> tuple[str, ...]:
@@ -96,6 +100,20 @@ class Offering:
     def wanted(self) -> Wanted:
         """The forms that count on this node, and what decided them."""
         return self._wanted
+
+    @property
+    def node(self) -> Object | None:
+        """This node's object as it was seen last."""
+        return self._look.node if self._look else None
+
+    @property
+    def devices(self) -> tuple[str, ...]:
+        """The names of all devices that are offered, tainted or not."""
+        return self._devices
+
+    def follow(self, callback: Callable[[tuple[str, ...]], None]) -> None:
+        """Calls back with `devices` whenever they change; it may not block or raise."""
+        self._followers.append(callback)
 
     @property
     def leaving(self) -> tuple[str, ...]:
@@ -121,6 +139,12 @@ class Offering:
         """What keeps cards from taking forms now; the last answer counts."""
         if obstacles != self._obstacles:
             self._obstacles = obstacles
+            self._news.set()
+
+    def blame(self, blames: Blames) -> None:
+        """Which cards are not well; the last answer counts."""
+        if blames != self._blames:
+            self._blames = blames
             self._news.set()
 
     def look_again(self) -> None:
@@ -188,10 +212,10 @@ class Offering:
         self._leaving = await self._stay(inventory, built, hardware)
         if self._leaving:
             built = draft(wishes=self._wanted.wishes, kept=self._leaving)
-        offer = Offer(blocked(built.devices, self._obstacles), built.counter_sets)
+        offer = Offer(self._kept_off(built.devices), built.counter_sets)
         if offer.has_forms or not look.floor.forms:
             plain = self._without_forms(draft(wishes=Wishes()), built, hardware)
-            plain = blocked(plain, self._obstacles)
+            plain = self._kept_off(plain)
             offer = replace(offer, plain=plain) if look.floor.forms else Offer(plain)
         # Of cards that are away for a while the memory stays.
         self._domains |= values
@@ -200,6 +224,11 @@ class Offering:
         self._tell_problems((*self._wanted.problems, *built.problems, *unread))
         if look.floor.publishes:
             self._publisher.offer(offer)
+        self._tell_devices(tuple(device.name for device in offer.devices))
+
+    def _kept_off(self, devices: Sequence[Device]) -> tuple[Device, ...]:
+        """The devices with the taints of what is in the way, or wrong with their cards."""
+        return blamed(blocked(devices, self._obstacles), self._blames)
 
     def _is_divided(self) -> bool:
         """Whether MIG matters: it is wanted, or was published."""
@@ -244,6 +273,12 @@ class Offering:
         here = {name for card in cards if card for name in of_card(self._last_seen, card)}
         away = {name: raw for name, raw in self._last_seen.items() if name not in here}
         self._last_seen = away | {device.name: device.raw() for device in built.devices}
+
+    def _tell_devices(self, devices: tuple[str, ...]) -> None:
+        if devices != self._devices:
+            self._devices = devices
+            for callback in self._followers:
+                callback(devices)
 
     def _tell_problems(self, problems: tuple[str, ...]) -> None:
         for problem in dict.fromkeys(problems):

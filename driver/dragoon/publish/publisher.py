@@ -21,7 +21,16 @@ from dragoon.publish.device import CounterSet, Device
 from dragoon.publish.offer import Offer
 from dragoon.publish.pacing import Due, Pace
 from dragoon.publish.probing import Feature, Support, concerned
-from dragoon.publish.reconciling import Adoption, Delete, Memory, Plan, Target, Write, decide
+from dragoon.publish.reconciling import (
+    Adoption,
+    Delete,
+    Memory,
+    Plan,
+    Target,
+    Write,
+    decide,
+    remembered,
+)
 from dragoon.publish.slices import Pool
 from dragoon.telemetry.metrics import Metrics
 
@@ -156,6 +165,7 @@ class Publisher:
         listing = await self._api.list(SLICES, fields=self._fields)
         kept = await self._keepable(pool, offered)
         target = Target(pool, slices.parts(kept.devices, kept.counter_sets))
+        self._memory = remembered(target, listing.items, self._memory)
         plan = decide(target, listing.items, self._memory)
         if await self._carry_out(plan):
             self._succeeded(target, plan, kept)
@@ -221,6 +231,8 @@ class Publisher:
         else:
             stored = await self._api.replace(SLICES, action.body)
         self._metrics.slice_written("create" if action.creates else "update")
+        times = {**self._memory.times, **dict(comparing.taint_times((stored,)))}
+        self._memory = replace(self._memory, times=times)
         self._observing = True
         try:
             self._informer.observe(stored)

@@ -7,7 +7,7 @@ order in which the allocator reads.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from dragoon.api import limits
 from dragoon.kube.port import Object
@@ -83,13 +83,32 @@ class _Observed:
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """What was learned from earlier writes: the highest generation, and what servers made of them."""
+    """What was learned from earlier writes: the highest generation, and what servers made of them.
+
+    times: when each taint was added, also of slices that somebody has deleted since.
+    """
 
     generation: int = 0
     adopted: Mapping[int, Adoption] = field(default_factory=dict)
+    times: Mapping[comparing.TaintKey, str] = field(default_factory=dict)
 
 
 _NOTHING = Memory()
+
+
+def remembered(target: Target, observed: Sequence[Object], memory: Memory) -> Memory:
+    """With the times of the taints that are wanted now.
+
+    A taint that is not wanted any more is forgotten: if it comes back, it is a new one.
+    """
+    wanted = {
+        (device["name"], taint["key"], taint.get("value", ""), taint["effect"])
+        for part in target.parts
+        for device in part.get("devices", ())
+        for taint in device.get("taints", ())
+    }
+    known = {**memory.times, **dict(comparing.taint_times(observed))}
+    return replace(memory, times={key: time for key, time in known.items() if key in wanted})
 
 
 def decide(target: Target, observed: Sequence[Object], memory: Memory = _NOTHING) -> Plan:
@@ -109,7 +128,7 @@ def decide(target: Target, observed: Sequence[Object], memory: Memory = _NOTHING
     if missing or len(changed) > 1:
         generation = _next(max(seen.newest, memory.generation))
         rewritten = sorted(seen.kept)
-    times = dict(comparing.taint_times(observed))
+    times = {**memory.times, **dict(comparing.taint_times(observed))}
     updates = (
         Write(index, _updated(target, index, generation, seen.kept[index], times))
         for index in rewritten

@@ -4,7 +4,7 @@ Labels are codes and verbs from fixed sets, never names of pods or claims: the n
 must not grow with the cluster.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
@@ -73,6 +73,28 @@ SPECS: Final = (
     ),
     Spec("dragoon_registered", "gauge", "1 while the kubelet has this process registered."),
     Spec("dragoon_gpus", "gauge", "GPUs of this node, by state (working, lost).", ("state",)),
+    Spec(
+        "dragoon_gpu_events_total",
+        "counter",
+        "Events that GPUs raised, by kind; of XIDs also the number, else 0.",
+        ("kind", "number"),
+    ),
+    Spec(
+        "dragoon_gpu_events_unknown_total",
+        "counter",
+        "Events of GPUs that this node does not know.",
+    ),
+    Spec(
+        "dragoon_gpu_verdicts",
+        "gauge",
+        "GPUs of which this is said now, by kind; docs/health.md says which kinds taint.",
+        ("kind",),
+    ),
+    Spec(
+        "dragoon_health_streams",
+        "gauge",
+        "Open streams on which the kubelet follows the health of devices.",
+    ),
     Spec(
         "dragoon_part_restarts_total",
         "counter",
@@ -152,6 +174,23 @@ class Metrics:
         """What the last look at the hardware found."""
         self._gauges["dragoon_gpus"].labels("working").set(working)
         self._gauges["dragoon_gpus"].labels("lost").set(lost)
+
+    def gpu_event(self, kind: str, number: int) -> None:
+        """A GPU raised an event; number is that of an XID, else 0."""
+        self._counters["dragoon_gpu_events_total"].labels(kind, str(number)).inc()
+
+    def gpu_event_unknown(self) -> None:
+        """An event of a GPU that nobody knows."""
+        self._counters["dragoon_gpu_events_unknown_total"].inc()
+
+    def gpu_verdicts(self, counts: Mapping[str, int]) -> None:
+        """How many GPUs have a verdict now: a number for every kind, 0 included."""
+        for kind, count in counts.items():
+            self._gauges["dragoon_gpu_verdicts"].labels(kind).set(count)
+
+    def health_streams(self, count: Callable[[], int]) -> None:
+        """How many streams are open, asked for at each scrape."""
+        self._gauges["dragoon_health_streams"].set_function(count)
 
     def part_restarted(self, part: str) -> None:
         """A part of the process failed and is started again."""
