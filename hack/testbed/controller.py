@@ -32,6 +32,7 @@ class Controller:
     """One controller process; it can be killed and started again."""
 
     def __init__(self, kubeconfig: Path, folder: Path, *options: str, name: str = "one") -> None:
+        self._kubeconfig = kubeconfig
         self.log = folder / f"controller-{name}.log"
         self.seconds_to_ready = 0.0
         self._endpoint = f"127.0.0.1:{free_port()}"
@@ -75,6 +76,22 @@ class Controller:
     def stop(self) -> None:
         """SIGTERM, and wait."""
         self._end(signal.SIGTERM)
+
+    def send(self, what: signal.Signals) -> None:
+        """Sends a signal that does not end it."""
+        assert self._process is not None
+        self._process.send_signal(what)
+
+    def run(self, *command: str) -> str:
+        """Runs another command of Dragoon with the same rights, and answers its output."""
+        done = subprocess.run(
+            [sys.executable, "-m", "dragoon", *command, "--kubeconfig", str(self._kubeconfig)],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+        return done.stdout
 
     def _end(self, how: signal.Signals) -> None:
         if self._process is None:

@@ -1,0 +1,185 @@
+"""One run: gangs come while everything else happens; afterwards it is calm, and is looked at."""
+
+import asyncio
+import random
+import time
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from typing import Any, Final
+
+from dragoon.api import gang
+from dragoon.errors import ApiConflictError, ApiError
+from dragoon.kube.client import KubeClient
+from dragoon.kube.port import CLAIMS, GANGS, JOBS, NAMESPACES, PODS, TAINT_RULES, Object
+from racecampaign.crowd import Crowd, Wish, wishes
+from racecampaign.hands import Hands
+from racecampaign.proxy import Moment
+from racecampaign.witness import Witness, allocated, is_alive
+
+_STORM_S: Final = 6.0
+_PATIENCE_S: Final = 120.0
+_LOOK_S: Final = 0.1
+_WRITES: Final = 120
+"""A death is at one of this many writes of a controller."""
+_ERRORS: Final = 0.03
+_MOST_DELETED: Final = 3
+
+Say = Callable[[str], None]
+
+
+class Run:
+    """In one namespace of its own. room: GPUs of the cluster."""
+
+    def __init__(
+        self,
+        client: KubeClient,
+        hands: Hands,
+        witness: Witness,
+        rng: random.Random,
+        *,
+        name: str,
+        room: int,
+    ) -> None:
+        self._client = client
+        self._hands = hands
+        self._witness = witness
+        self._rng = rng
+        self._namespace = name
+        self._wishes = tuple(wishes(rng, room))
+        self._crowd = Crowd(client, name, rng)
+
+    def __str__(self) -> str:
+        wanted = ", ".join(f"{one.name} {one.size}x{one.gpus}" for one in self._wishes)
+        return f"{self._namespace}: gangs {wanted}"
+
+    async def run(self, say: Say) -> list[str]:
+        """Everything once; answers what was wrong."""
+        before = len(self._witness.found)
+        await self._begin()
+        crowd = asyncio.create_task(self._crowd.come_and_go())
+        await self._storm(say)
+        self._hands.calm()
+        crowd.cancel()
+        await asyncio.gather(crowd, return_exceptions=True)
+        await self._crowd.leave()
+        wrong = await self._all_run()
+        wrong += await self._nothing_left()
+        return wrong + self._witness.found[before:]
+
+    async def _begin(self) -> None:
+        meta = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": self._namespace}}
+        await self._client.create(NAMESPACES, meta)
+        for gpus in sorted({1, 2, *(wish.gpus for wish in self._wishes)}):
+            await self._crowd.template(gpus)
+        await self._eventually(self._can_make_pods)
+
+    async def _can_make_pods(self) -> bool:
+        """A namespace takes pods as soon as it has its ServiceAccount."""
+        probe = {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {"name": "probe", "namespace": self._namespace},
+            "spec": {"containers": [{"name": "c", "image": "none"}]},
+        }
+        try:
+            await self._client.create(PODS, probe, dry_run=True)
+        except ApiError:
+            return False
+        return True
+
+    async def _storm(self, say: Say) -> None:
+        """Gangs arrive one after another; controllers die, writes fail, pods are deleted."""
+        self._hands.disturb(_ERRORS if self._rng.random() < 0.5 else 0.0)
+        write, moment = self._rng.randint(1, _WRITES), self._rng.choice(list(Moment))
+        self._hands.kill_at(write, moment)
+        say(f"{self}; controllers die {moment} write {write}")
+        ends = time.monotonic() + _STORM_S
+        for wish in self._wishes:
+            await self._crowd.gang(wish)
+            await asyncio.sleep(self._rng.uniform(0.0, 0.7))
+        for _ in range(self._rng.randint(0, _MOST_DELETED)):
+            await asyncio.sleep(self._rng.uniform(0.0, 1.0))
+            await self._delete_somebody(say)
+        await asyncio.sleep(max(0.0, ends - time.monotonic()))
+
+    async def _delete_somebody(self, say: Say) -> None:
+        pods = (await self._client.list(PODS, namespace=self._namespace, labels=gang.LABEL)).items
+        if not pods:
+            return
+        name = self._rng.choice(pods)["metadata"]["name"]
+        say(f"  deletes member {name}")
+        with suppress(ApiError):
+            await self._client.delete(PODS, name, namespace=self._namespace)
+
+    async def _all_run(self) -> list[str]:
+        """Every gang that fits runs in the end, and all of them fit."""
+        if await self._eventually(self._is_running):
+            return []
+        waiting = [wish for wish in self._wishes if await self._bound(wish) < wish.size]
+        return [
+            f"{self._namespace}/{one.name}: does not run: {await self._said(one)}"
+            for one in waiting
+        ]
+
+    async def _is_running(self) -> bool:
+        for wish in self._wishes:
+            if await self._bound(wish) < wish.size:
+                return False
+        return True
+
+    async def _bound(self, wish: Wish) -> int:
+        selector = f"{gang.LABEL}={wish.name}"
+        pods = (await self._client.list(PODS, namespace=self._namespace, labels=selector)).items
+        return sum(bool(pod["spec"].get("nodeName")) and is_alive(pod) for pod in pods)
+
+    async def _said(self, wish: Wish) -> str:
+        try:
+            found = await self._client.get(GANGS, wish.name, namespace=self._namespace)
+        except ApiError as error:
+            return str(error)
+        status = found.get("status") or {}
+        return f"{status.get('phase')}: {status.get('waitingFor')}; {status.get('explanation')}"
+
+    async def _nothing_left(self) -> list[str]:
+        """With the Jobs gone nothing of the gangs is there, and the namespace can be deleted."""
+        for wish in self._wishes:
+            await self._delete_job(wish.name)
+        gone = await self._eventually(self._is_empty)
+        wrong = [] if gone else [f"{self._namespace}: left {'; '.join(await self._leftovers())}"]
+        with suppress(ApiConflictError):
+            await self._client.delete(NAMESPACES, self._namespace)
+        return wrong
+
+    async def _delete_job(self, name: str) -> None:
+        """Its pods go with it: through the garbage collector, as kubectl does it."""
+        await self._client.delete(JOBS, name, namespace=self._namespace)
+
+    async def _is_empty(self) -> bool:
+        return not await self._leftovers()
+
+    async def _leftovers(self) -> list[str]:
+        found = [
+            f"{resource.kind} {one['metadata']['name']}{_why(one)}"
+            for resource in (PODS, CLAIMS, GANGS)
+            for one in (await self._client.list(resource, namespace=self._namespace)).items
+        ]
+        rules = (await self._client.list(TAINT_RULES)).items
+        return found + [f"rule {one['metadata']['name']}" for one in rules]
+
+    async def _eventually(self, look: Callable[[], Awaitable[bool]]) -> bool:
+        deadline = time.monotonic() + _PATIENCE_S
+        while not await look():
+            if time.monotonic() > deadline:
+                return False
+            await asyncio.sleep(_LOOK_S)
+        return True
+
+
+def _why(made: Object) -> str:
+    meta: dict[str, Any] = made["metadata"]
+    marks = [
+        *(["allocated"] if allocated(made) else []),
+        *(["deleting"] if meta.get("deletionTimestamp") else []),
+        *(meta.get("finalizers") or ()),
+    ]
+    return f" ({', '.join(marks)})" if marks else ""

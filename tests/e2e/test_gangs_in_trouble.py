@@ -1,0 +1,188 @@
+"""Gangs when the controller dies, the scheduler is away, or the planned node fills up meanwhile."""
+
+import signal
+from typing import Any
+
+import pytest
+
+from dragoon.api.gang import Phase
+from testbed.bed import is_running
+from testbed.objects import container, pod
+from testbed.waiting import until
+from tests.e2e.gangs import PAIR, Gangs, allocations, is_allocated, is_gated, steadily
+
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
+
+_AFTER_COMMIT = (Phase.BINDING, Phase.RUNNING)
+
+
+def test_cpu_that_goes_between_commit_and_ungate_costs_no_devices(gangs: Gangs) -> None:
+    """The controller is stopped in the middle; its nodes fill up; then it goes on."""
+    gangs.template("pair", PAIR)
+    gangs.job("train", 4, "pair", cpu=_share_of_a_node(gangs))
+    until("claims are allocated", lambda: all(map(is_allocated, _four_claims(gangs))))
+    gangs.controller.send(signal.SIGSTOP)
+    try:
+        before = allocations(gangs.claims("train"))
+        held = [one for one in gangs.pods("train") if is_gated(one)]
+        _fill(gangs, before)
+    finally:
+        gangs.controller.send(signal.SIGCONT)
+    _never_moved_until_running(gangs, before)
+    assert len(held) <= 4
+    gangs.ends("train")
+
+
+def test_cpu_that_goes_between_ungate_and_bind_costs_no_devices(gangs: Gangs) -> None:
+    """kube-scheduler is away while the members are set free; their nodes fill up; it comes back."""
+    gangs.template("pair", PAIR)
+    gangs.bed.cluster.stop("kube-scheduler")
+    try:
+        gangs.job("train", 4, "pair", cpu=_share_of_a_node(gangs))
+        until("no member is gated any more", lambda: _four_free(gangs))
+        before = allocations(gangs.claims("train"))
+        assert len(before) == 4
+        _fill(gangs, before)
+    finally:
+        gangs.bed.cluster.start("kube-scheduler")
+    _never_moved_until_running(gangs, before)
+    gangs.ends("train")
+
+
+def test_without_a_controller_pods_finish_and_everything_goes(gangs: Gangs) -> None:
+    gangs.template("pair", PAIR)
+    gangs.job("train", 2, "pair")
+    gangs.running("train", 2)
+    gangs.controller.kill()
+    for made in gangs.pods("train"):
+        gangs.bed.run_in(
+            made["metadata"]["name"], gangs.namespace, "main", "sh", "-c", "kill -TERM 1"
+        )
+
+    def finished() -> bool:
+        return all(one["status"]["phase"] == "Succeeded" for one in gangs.pods("train"))
+
+    until("the pods have finished", finished)
+    until("their claims are gone", lambda: not gangs.claims("train"))
+    gangs.bed.kubectl("delete", "namespace", gangs.namespace, "--wait=false")
+    gangs.bed.gone("namespace", gangs.namespace, "", within=60)
+    gangs.controller.start_and_wait()
+    until("the rules of the gang that is gone are swept", lambda: not gangs.rules())
+    gangs.bed.kubectl("create", "namespace", gangs.namespace)
+
+
+def test_release_all_after_a_death_between_commit_and_bind_leaves_nothing(gangs: Gangs) -> None:
+    gangs.template("pair", PAIR)
+    gangs.bed.cluster.stop("kube-scheduler")
+    try:
+        gangs.job("train", 4, "pair")
+        until("claims are allocated", lambda: all(map(is_allocated, _four_claims(gangs))))
+        gangs.controller.kill()
+        assert gangs.rules()
+        gangs.controller.run("gangs", "release", "--all")
+        assert not gangs.rules()
+        assert not any(map(is_gated, gangs.pods("train")))
+    finally:
+        gangs.bed.cluster.start("kube-scheduler")
+    gangs.bed.kubectl("delete", "namespace", gangs.namespace, "--wait=false")
+    gangs.bed.gone("namespace", gangs.namespace, "", within=60)
+    gangs.bed.kubectl("create", "namespace", gangs.namespace)
+
+
+def test_a_finished_gang_is_written_to_no_more(gangs: Gangs) -> None:
+    """A consumer that is not a pod makes the claim controller write for ever (gang-tried.md 5)."""
+    gangs.template("pair", PAIR)
+    gangs.job("train", 2, "pair")
+    for made in gangs.running("train", 2):
+        gangs.bed.run_in(
+            made["metadata"]["name"], gangs.namespace, "main", "sh", "-c", "kill -TERM 1"
+        )
+    gangs.reaches("train", Phase.FINISHED)
+    until("no rule is left", lambda: not gangs.rules())
+    versions = _versions(gangs)
+    # Another gang from beginning to end is the time in which nothing may be written to the first.
+    gangs.job("other", 2, "pair")
+    gangs.running("other", 2)
+    gangs.ends("other")
+    assert _versions(gangs) == versions
+    gangs.ends("train")
+
+
+def test_a_killed_controller_is_continued_wherever_it_was(gangs: Gangs) -> None:
+    gangs.template("pair", PAIR)
+    for number, phase in enumerate(("Fencing", "Committing", "Binding")):
+        name = f"train-{number}"
+        gangs.job(name, 4, "pair")
+        gangs.reaches(name, phase, *_AFTER_COMMIT)
+        gangs.controller.kill()
+        gangs.controller.start_and_wait()
+        gangs.running(name, 4)
+        gangs.ends(name)
+
+
+def _share_of_a_node(gangs: Gangs) -> str:
+    """So much CPU that four members take most of the nodes, and fit."""
+    return f"{_milli_cpu(gangs) * 4 // 10 // 2}m"
+
+
+def _milli_cpu(gangs: Gangs) -> int:
+    node = gangs.bed.get("node", gangs.nodes[0])
+    assert node
+    found = str(node["status"]["allocatable"]["cpu"])
+    return int(found.removesuffix("m")) if found.endswith("m") else int(found) * 1000
+
+
+def _fill(gangs: Gangs, before: dict[str, str]) -> None:
+    """A pod takes nearly all CPU of a node with members, without asking kube-scheduler."""
+    node = next(
+        name for name in gangs.nodes if any(f"{name}/gpu" in one for one in before.values())
+    )
+    filler = container("main")
+    filler["resources"]["requests"] = {"cpu": f"{_milli_cpu(gangs) * 8 // 10}m"}
+    gangs.bed.apply(pod("filler", gangs.namespace, filler, nodeName=node))
+    gangs.bed.running("filler", gangs.namespace)
+
+
+def _never_moved_until_running(gangs: Gangs, before: dict[str, str]) -> None:
+    """No claim of a member is ever given other devices, and no running member is ended."""
+    running: set[str] = set()
+
+    def unmoved() -> bool:
+        pods: dict[str, Any] = {one["metadata"]["uid"]: one for one in gangs.pods("train")}
+        running.update(uid for uid, one in pods.items() if is_running(one))
+        now = allocations(gangs.claims("train"))
+        kept = all(now.get(uid, was) == was for uid, was in before.items())
+        return kept and running <= set(pods)
+
+    def decided() -> bool:
+        conditions = [
+            one.get("reason")
+            for made in gangs.pods("train")
+            for one in made["status"].get("conditions") or ()
+        ]
+        return "Unschedulable" in conditions or len(running) == 4
+
+    steadily(unmoved, decided, "every member keeps its devices")
+    gangs.bed.kubectl("delete", "pod", "-n", gangs.namespace, "filler", "--wait=false")
+    steadily(unmoved, lambda: len(running) == 4, "every member keeps its devices")
+
+
+def _four_claims(gangs: Gangs) -> list[dict[str, Any]]:
+    """The claims, or one that is not allocated where they are not all there."""
+    found = gangs.claims("train")
+    return found if len(found) == 4 else [{}]
+
+
+def _four_free(gangs: Gangs) -> bool:
+    found = gangs.pods("train")
+    return len(found) == 4 and not any(map(is_gated, found))
+
+
+def _versions(gangs: Gangs) -> dict[str, str]:
+    """The versions of all that belongs to the gang."""
+    gang = gangs.gang("train")
+    assert gang
+    return {
+        one["metadata"]["uid"]: one["metadata"]["resourceVersion"]
+        for one in (gang, *gangs.pods("train"), *gangs.claims("train"))
+    }
