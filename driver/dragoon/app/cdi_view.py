@@ -111,12 +111,12 @@ def spec_files(folder: Path) -> tuple[Path, ...]:
         raise StateError(f"CDI folder {folder}: {error.strerror}") from error
 
 
-def read_config(text: str, origin: str) -> Any:
-    """The object in a config.json. Raises InvalidInputError."""
+def read_config(data: bytes) -> Any:
+    """What is in a config.json. Raises InvalidInputError."""
     try:
-        return json.loads(text)
+        return json.loads(data)
     except ValueError as error:
-        raise InvalidInputError(f"{origin}: not JSON: {error}") from error
+        raise InvalidInputError(f"OCI runtime spec: not JSON: {error}") from error
 
 
 def look_at(path: str) -> Numbers | None:

@@ -53,7 +53,7 @@ def show(claim: str | None, *, everything: bool, form: Form, **options: Any) -> 
 
 
 @command.command()
-@click.argument("config", metavar="OCI.json", type=click.File())
+@click.argument("config", metavar="OCI.json", type=click.File("rb"))
 @click.option(
     "--device",
     "devices",
@@ -95,7 +95,7 @@ def inject(
     if not devices and not files:
         raise click.UsageError("give --device, --spec or both")
     folder = Path(settings.load(options).cdi_root)
-    before = cdi_view.read_config(config.read(), config.name)
+    before = cdi_view.read_config(config.read())
     try:
         found = cdi_view.try_injection(files or cdi_view.spec_files(folder), devices, before)
     except CdiError as error:

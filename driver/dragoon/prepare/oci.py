@@ -70,7 +70,7 @@ def apply(config: Mapping[str, Any], got: Injected, look: Look) -> dict[str, Any
         _at(after, "linux", {})["intelRdt"] = msgspec.to_builtins(got.intel_rdt)
     if got.additional_gids:
         groups = _at(after, "process.user.additionalGids", [])
-        groups += [one for one in got.additional_gids if one not in groups]
+        groups += dict.fromkeys(one for one in got.additional_gids if one not in groups)
     return after
 
 
