@@ -158,9 +158,10 @@ class Avoided(Wire, frozen=True, kw_only=True):
 class GangStatus(Wire, frozen=True, kw_only=True):
     """What the controller says and remembers.
 
-    phase: None until the controller has looked. waiting_for: one short text for the column, empty when nothing is waited for. explanation:
-    why there is no room, line by line, with what would help. complete_since, missing_since: RFC
-    3339. notes: rules of pods that the plan does not know (the plan is then optimistic).
+    phase: None until the controller has looked. waiting_for: one short text for the column, empty
+    when nothing is waited for. explanation: why there is no room, line by line, with what would
+    help. complete_since, missing_since: RFC 3339. notes: rules of pods that the plan does not know
+    (the plan is then optimistic).
     """
 
     observed_generation: int = 0
@@ -183,7 +184,8 @@ class GangStatus(Wire, frozen=True, kw_only=True):
 class GangObject(Wire, frozen=True, kw_only=True):
     """A Gang as it is in the API.
 
-    group: the label that its members carry. version: its resourceVersion.
+    group: the label that its members carry. version: its resourceVersion. owners: with which it
+    goes (metadata.ownerReferences).
     """
 
     namespace: str
@@ -195,6 +197,7 @@ class GangObject(Wire, frozen=True, kw_only=True):
     created: str
     deleting: bool
     made_by_us: bool
+    owners: tuple[Owner, ...]
     spec: GangSpec
     status: GangStatus
 
@@ -227,6 +230,10 @@ def gang_of(raw: Mapping[str, Any]) -> GangObject:
         created=meta.get("creationTimestamp") or "",
         deleting=bool(meta.get("deletionTimestamp")),
         made_by_us=labels.get(MADE_BY) == MADE_BY_CONTROLLER,
+        owners=tuple(
+            _read(one, Owner, "metadata.ownerReferences")
+            for one in meta.get("ownerReferences") or ()
+        ),
         spec=_read(raw.get("spec") or {}, GangSpec, "spec"),
         status=_read(raw.get("status") or {}, GangStatus, "status"),
     )

@@ -18,7 +18,7 @@ from dragoon.api import gang
 from dragoon.api.gang import GangObject
 from dragoon.api.gang_plan import HeldMember, Plan, PlannedClaim, Step
 from dragoon.api.names import TAINT_GANG_ONLY
-from dragoon.gang.protocol.model import Member, RequestPlan
+from dragoon.gang.protocol.model import Member, Ref, RequestPlan
 from dragoon.gang.records import PodRecord, Raw
 
 Lookup = Callable[[str, str], Raw | None]
@@ -35,6 +35,11 @@ class Scene:
     pods: Mapping[str, PodRecord]
     members: Sequence[Member]
     claims: Lookup
+
+
+def gang_ref(one: GangObject) -> Ref:
+    """The Gang as a write names it."""
+    return Ref(one.namespace, one.name, one.uid, one.version)
 
 
 def gang_ask(

@@ -36,7 +36,8 @@ class PodRecord:
     """A pod. amounts: what it takes of a node, in kube-scheduler's whole numbers.
 
     group: the value of the gang label, None without it. owner: its controller. gated: our gate is
-    there; waits: any gate is. claims: names of its claims, as its status has them. raw: the pod
+    there; waits: any gate is. pinned: every term of its affinity names its node, as for pods that we
+    ungated. claims: names of its claims, as its status has them. raw: the pod
     without managedFields, None for one that has neither the label nor a claim.
     """
 
@@ -53,6 +54,7 @@ class PodRecord:
     gated: bool
     scheduler: str
     priority: int
+    pinned: bool
     amounts: Amounts = field(compare=False)
     group: str | None = None
     owner: Owner | None = None
@@ -109,6 +111,7 @@ def pod_record(raw: Raw) -> PodRecord:
         gated=gang.GATE in gates,
         scheduler=spec.get("schedulerName") or "default-scheduler",
         priority=spec.get("priority") or 0,
+        pinned=_is_pinned(spec),
         amounts=_amounts(raw),
         group=group,
         owner=controller_of(raw),
@@ -148,6 +151,17 @@ def controller_of(raw: Raw) -> Owner | None:
                 api_version=one["apiVersion"], kind=one["kind"], name=one["name"], uid=one["uid"]
             )
     return None
+
+
+def _is_pinned(spec: Raw) -> bool:
+    required = ((spec.get("affinity") or {}).get("nodeAffinity") or {}).get(
+        "requiredDuringSchedulingIgnoredDuringExecution"
+    ) or {}
+    terms = required.get("nodeSelectorTerms") or ()
+    return bool(terms) and all(
+        any(one.get("key") == "metadata.name" for one in term.get("matchFields") or ())
+        for term in terms
+    )
 
 
 def _claims(spec: Raw, status: Raw) -> tuple[str, ...]:

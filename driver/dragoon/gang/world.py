@@ -5,7 +5,7 @@ nobody changes, and snapshots of `state`.
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import replace
 from typing import Any, Final, NamedTuple
 
@@ -13,30 +13,16 @@ import structlog
 
 from dragoon.allocator import ClusterState, Snapshot
 from dragoon.allocator.gang.model import NodeFacts
-from dragoon.allocator.gang.reading import extended_resources, node_facts
-from dragoon.allocator.interning import Interner
+from dragoon.allocator.gang.reading import extended_resources
 from dragoon.allocator.model import Slice
-from dragoon.allocator.slices import slice_record
-from dragoon.api.gang import GangObject, gang_of
+from dragoon.allocator.usage import UNUSED
+from dragoon.api.gang import GangObject
 from dragoon.errors import DragoonError
+from dragoon.gang.copies import Copies
 from dragoon.gang.protocol.model import RuleFacts
 from dragoon.gang.protocol.objects import rule_facts
-from dragoon.gang.records import JobRecord, PodRecord, Raw, job_record, pod_record, trimmed
-from dragoon.kube.informer import Change, Informer, Key
-from dragoon.kube.port import (
-    CLAIMS,
-    CLASSES,
-    GANGS,
-    JOBS,
-    NODES,
-    PODS,
-    PRIORITY_CLASSES,
-    SLICES,
-    TAINT_RULES,
-    Api,
-    Object,
-    Resource,
-)
+from dragoon.gang.records import JobRecord, PodRecord, Raw
+from dragoon.kube.informer import Change, Key
 
 _log = structlog.get_logger(__name__)
 
@@ -64,12 +50,12 @@ class Listener(NamedTuple):
 
 
 class World:
-    """Informers, and what follows from them. `start` before anything is read."""
+    """What follows from the copies. Made before their informers run."""
 
-    def __init__(self, api: Api, listener: Listener) -> None:
+    def __init__(self, copies: Copies, listener: Listener) -> None:
+        self.copies = copies
         self.state = ClusterState()
         self._listener = listener
-        self._interner = Interner()
         self._families: defaultdict[FamilyKey, dict[Key, None]] = defaultdict(dict)
         self._gangs_of: defaultdict[FamilyKey, dict[Key, None]] = defaultdict(dict)
         self._users: defaultdict[Key, dict[Key, None]] = defaultdict(dict)
@@ -78,56 +64,14 @@ class World:
         self._schedulable: dict[Key, None] = {}
         self._planned: dict[str, str] = {}
         self._jobs: dict[str, JobRecord] = {}
-        self.pods: Informer[PodRecord] = Informer(api, PODS, decode=pod_record, page=_PAGE)
-        self.claims: Informer[Raw] = Informer(api, CLAIMS, decode=trimmed, page=_PAGE)
-        self.slices: Informer[Slice] = Informer(api, SLICES, decode=self._slice, page=_PAGE_SLICES)
-        self.nodes: Informer[NodeFacts] = Informer(api, NODES, decode=node_facts, page=_PAGE)
-        self.rules: Informer[Raw] = Informer(api, TAINT_RULES, decode=trimmed)
-        self.classes: Informer[Raw] = Informer(api, CLASSES, decode=trimmed)
-        self.gangs: Informer[GangObject] = Informer(api, GANGS, decode=gang_of)
-        self.jobs: Informer[JobRecord] = Informer(api, JOBS, decode=job_record, page=_PAGE)
-        self.priority_classes: Informer[str] = Informer(
-            api, PRIORITY_CLASSES, decode=lambda raw: str(raw["metadata"]["name"])
-        )
-        self.informers: Mapping[Resource, Informer[Any]] = {
-            PODS: self.pods,
-            CLAIMS: self.claims,
-            SLICES: self.slices,
-            NODES: self.nodes,
-            TAINT_RULES: self.rules,
-            CLASSES: self.classes,
-            GANGS: self.gangs,
-            JOBS: self.jobs,
-            PRIORITY_CLASSES: self.priority_classes,
-        }
-        self.pods.subscribe(self._pod)
-        self.claims.subscribe(self._claim)
-        self.slices.subscribe(self._slice_changed)
-        self.nodes.subscribe(self._node)
-        self.rules.subscribe(self._rule)
-        self.classes.subscribe(self._class)
-        self.gangs.subscribe(self._gang)
-        self.jobs.subscribe(self._job)
-
-    async def synced(self) -> None:
-        """Waits until every copy has had its first list."""
-        for informer in self.informers.values():
-            await informer.synced()
-
-    @property
-    def not_synced(self) -> tuple[str, ...]:
-        """The collections that have not been listed yet."""
-        return tuple(
-            resource.plural
-            for resource, informer in self.informers.items()
-            if not informer.state.synced
-        )
-
-    def observe(self, resource: Resource, written: Object) -> None:
-        """Takes the answer to an own write into the copies before a watch brings it."""
-        informer = self.informers.get(resource)
-        if informer is not None:
-            informer.observe(written)
+        copies.pods.subscribe(self._pod)
+        copies.claims.subscribe(self._claim)
+        copies.slices.subscribe(self._slice)
+        copies.nodes.subscribe(self._node)
+        copies.rules.subscribe(self._rule)
+        copies.classes.subscribe(self._class)
+        copies.gangs.subscribe(self._gang)
+        copies.jobs.subscribe(self._job)
 
     def snapshot(self) -> Snapshot:
         """Pools and what claims hold of them."""
@@ -135,27 +79,32 @@ class World:
 
     def claim(self, namespace: str, name: str) -> Raw | None:
         """A raw claim."""
-        return self.claims.get(name, namespace)
+        return self.copies.claims.get(name, namespace)
 
     def pods_using(self, namespace: str, claim: str) -> tuple[Raw, ...]:
         """The raw pods that name a claim."""
         keys = self._users.get(Key(namespace, claim), ())
-        pods = (self.pods.get(key.name, key.namespace) for key in keys)
+        pods = (self.copies.pods.get(key.name, key.namespace) for key in keys)
         return tuple(pod.raw for pod in pods if pod is not None and pod.raw is not None)
 
-    def our_rules(self) -> tuple[RuleFacts, ...]:
+    def rules(self) -> tuple[RuleFacts, ...]:
         """The DeviceTaintRules of ours."""
-        found = (rule_facts(raw) for _, raw in self.rules.items())
+        found = (rule_facts(raw) for raw in self.copies.rules.values())
         return tuple(one for one in found if one is not None)
 
     def family(self, key: FamilyKey) -> tuple[PodRecord, ...]:
         """The pods with this label value."""
-        found = (self.pods.get(name, namespace) for namespace, name in self._families.get(key, ()))
+        found = (
+            self.copies.pods.get(name, namespace) for namespace, name in self._families.get(key, ())
+        )
         return tuple(pod for pod in found if pod is not None)
 
     def gangs_of(self, key: FamilyKey) -> tuple[GangObject, ...]:
         """The Gangs of a label value."""
-        found = (self.gangs.get(name, namespace) for namespace, name in self._gangs_of.get(key, ()))
+        found = (
+            self.copies.gangs.get(name, namespace)
+            for namespace, name in self._gangs_of.get(key, ())
+        )
         return tuple(one for one in found if one is not None)
 
     def planned_by(self, pod: str) -> str:
@@ -180,49 +129,74 @@ class World:
         """UIDs of unallocated claims of pods that kube-scheduler may schedule now."""
         found: set[str] = set()
         for namespace, name in self._schedulable:
-            pod = self.pods.get(name, namespace)
+            pod = self.copies.pods.get(name, namespace)
             for claim_name in () if pod is None else pod.claims:
-                claim = self.claims.get(claim_name, namespace)
+                claim = self.copies.claims.get(claim_name, namespace)
                 if claim is not None and not (claim.get("status") or {}).get("allocation"):
                     found.add(claim["metadata"]["uid"])
         return frozenset(found)
 
-    def node_facts(self, without: Iterable[Key] = ()) -> tuple[NodeFacts, ...]:
-        """All nodes with what is left of them; pods to be planned now do not count."""
+    def free_devices(self, drivers: Collection[str]) -> int:
+        """Devices of these drivers that no claim holds."""
+        snapshot = self.state.snapshot()
+        free = 0
+        for pool, slices in snapshot.pools.items():
+            if pool.driver in drivers:
+                usage = snapshot.usage.get(pool, UNUSED)
+                held = len(usage.exclusive.keys() | usage.shared.keys())
+                free += max(0, sum(len(one.devices) for one in slices.slices) - held)
+        return free
+
+    def node_names(self) -> frozenset[str]:
+        """The names of all nodes."""
+        return frozenset(key.name for key, _ in self.copies.nodes.items())
+
+    def node_facts(
+        self, *, without: Iterable[tuple[str, str]] = (), names: Collection[str] | None = None
+    ) -> tuple[NodeFacts, ...]:
+        """Nodes by name with what is left of them. None: all; without: pods that do not count."""
         left_out = set(without)
         return tuple(
             self._filled(facts, left_out)
-            for _, facts in sorted(self.nodes.items(), key=lambda item: item[0])
+            for key, facts in sorted(self.copies.nodes.items(), key=lambda item: item[0])
+            if names is None or key.name in names
         )
+
+    def gang_using(self, namespace: str, claim: str) -> str:
+        """The gang whose pod names a claim, as `namespace/name`, empty where there is none."""
+        for key in self._users.get(Key(namespace, claim), ()):
+            pod = self.copies.pods.get(key.name, key.namespace)
+            uid = "" if pod is None else self.planned_by(pod.uid)
+            found = next((str(one) for one in self.copies.gangs.values() if one.uid == uid), "")
+            if found:
+                return found
+        return ""
 
     def extended(self) -> dict[str, str]:
         """Extended resources that DeviceClasses stand for."""
-        return extended_resources(raw for _, raw in self.classes.items())
+        return extended_resources(raw for raw in self.copies.classes.values())
 
     def priorities(self) -> dict[str, int]:
         """The priority of the pods that hold claims, by `namespace/name` of the claim."""
         found: dict[str, int] = {}
         for (namespace, name), users in self._users.items():
-            pods = (self.pods.get(user.name, user.namespace) for user in users)
+            pods = (self.copies.pods.get(user.name, user.namespace) for user in users)
             numbers = [pod.priority for pod in pods if pod is not None and pod.is_alive]
             if numbers:
                 found[f"{namespace}/{name}"] = max(numbers)
         return found
 
-    def _filled(self, facts: NodeFacts, left_out: set[Key]) -> NodeFacts:
+    def _filled(self, facts: NodeFacts, left_out: set[tuple[str, str]]) -> NodeFacts:
         used: dict[str, int] = {}
         count = 0
         for key in self._on_node.get(facts.name, ()):
-            pod = self.pods.get(key.name, key.namespace)
+            pod = self.copies.pods.get(key.name, key.namespace)
             if pod is None or key in left_out:
                 continue
             count += 1
             for resource, amount in pod.amounts.items():
                 used[resource] = used.get(resource, 0) + amount
         return replace(facts, used=used, pods=count) if count else facts
-
-    def _slice(self, raw: Object) -> Slice:
-        return slice_record(raw, self._interner)
 
     def _pod(self, change: Change[PodRecord]) -> None:
         old, new = change.old, change.new
@@ -268,7 +242,7 @@ class World:
 
     def _families_using(self, claim: Key) -> Iterable[FamilyKey]:
         for user in self._users.get(claim, ()):
-            pod = self.pods.get(user.name, user.namespace)
+            pod = self.copies.pods.get(user.name, user.namespace)
             if pod is not None and pod.group is not None:
                 yield FamilyKey(pod.namespace, pod.group)
 
@@ -284,7 +258,7 @@ class World:
         if had and not has:
             self._listener.room()
 
-    def _slice_changed(self, change: Change[Slice]) -> None:
+    def _slice(self, change: Change[Slice]) -> None:
         if change.new is None:
             self.state.drop_slice(change.key.name)
         else:
@@ -298,7 +272,7 @@ class World:
             self._listener.room()
         if change.new is None:
             for key in self._on_node.get(change.key.name, ()):
-                pod = self.pods.get(key.name, key.namespace)
+                pod = self.copies.pods.get(key.name, key.namespace)
                 if pod is not None and pod.group is not None:
                     self._listener.family(FamilyKey(pod.namespace, pod.group))
 
@@ -340,7 +314,7 @@ class World:
             self._jobs[change.new.uid] = change.new
         known = change.new or change.old
         for key in () if known is None else self._pods_of_owner.get(known.uid, ()):
-            pod = self.pods.get(key.name, key.namespace)
+            pod = self.copies.pods.get(key.name, key.namespace)
             if pod is not None and pod.group is not None:
                 self._listener.family(FamilyKey(pod.namespace, pod.group))
 

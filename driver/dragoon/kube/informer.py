@@ -135,6 +135,10 @@ class Informer(Generic[T]):
         """The local copy of all objects, as it is now."""
         return {key: entry.value for key, entry in self._entries.items()}.items()
 
+    def values(self) -> tuple[T, ...]:
+        """The local copy of all objects, as it is now, in no order."""
+        return tuple(entry.value for entry in self._entries.values())
+
     def subscribe(self, handler: Callable[[Change[T]], None]) -> None:
         """Calls handler on the loop for every change from now on, and for what is here already.
 

@@ -1,0 +1,263 @@
+"""The controller's work: which gangs there are, and a look at each that changed.
+
+One family (a label value in a namespace) is looked at by one worker at a time; several workers take
+turns with families. What a look raises is logged and the family comes again, ever more slowly.
+"""
+
+import asyncio
+import time
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from typing import Any, Final, Protocol
+
+import structlog
+
+from dragoon.api.gang import GangObject, wire
+from dragoon.errors import ApiConflictError, ApiNotFoundError, DragoonError
+from dragoon.gang.discovering import checking, families
+from dragoon.gang.discovering.checking import Fault
+from dragoon.gang.discovering.families import Family, NewGang
+from dragoon.gang.discovering.sizes import size_of
+from dragoon.gang.looking import Looker
+from dragoon.gang.queueing import Queue
+from dragoon.gang.records import PodRecord
+from dragoon.gang.remembering import Case
+from dragoon.gang.world import FamilyKey, World
+from dragoon.kube.backoff import Backoff
+from dragoon.kube.port import GANGS, Api
+
+_log = structlog.get_logger(__name__)
+
+_REST: Final = 2.0
+"""A family rests for this many times what its last look took: a burst of events is one look."""
+_HINTS: Final = 3
+
+
+class Teller(Protocol):
+    """Who is told of pods that a person has to look at."""
+
+    def fault(self, fault: Fault) -> None:
+        """Something is wrong with pods; said once for each pod and text."""
+        ...
+
+
+class GangController:
+    """Looks at families until cancelled. looker: for one gang. workers: families at one time."""
+
+    def __init__(
+        self,
+        api: Api,
+        world: World,
+        looker: Looker,
+        queue: Queue[FamilyKey],
+        *,
+        teller: Teller,
+        workers: int = 8,
+        clock: Callable[[], float] = time.monotonic,
+        now: Callable[[], datetime] = lambda: datetime.now(UTC),
+    ) -> None:
+        self._api = api
+        self._world = world
+        self._looker = looker
+        self._queue = queue
+        self._teller = teller
+        self._workers = workers
+        self._clock = clock
+        self._now = now
+        self._rested: dict[FamilyKey, float] = {}
+        self._backoffs: dict[FamilyKey, Backoff] = {}
+
+    async def run(self) -> None:
+        """Looks at all families, then at those that change. Needs synced copies."""
+        # What another leader wrote last may not have come by the watches yet (case C37).
+        await self._world.copies.refresh()
+        self._looker.forget_all()
+        for key in self._world.families():
+            self._queue.add(key)
+        async with asyncio.TaskGroup() as group:
+            for number in range(self._workers):
+                group.create_task(self._work(), name=f"gangs-{number}")
+
+    def changed(self, key: FamilyKey) -> None:
+        """Something of a family changed."""
+        due = self._rested.get(key, 0.0)
+        if due > self._clock():
+            self._queue.add_at(key, due)
+        else:
+            self._queue.add(key)
+
+    def room(self) -> None:
+        """Devices or nodes may have become free: gangs that wait for them are looked at again."""
+        self._looker.room()
+        for gang in self._world.copies.gangs.values():
+            if self._looker.waits_for_room(gang.uid):
+                self.changed(FamilyKey(gang.namespace, gang.group))
+
+    async def _work(self) -> None:
+        while True:
+            key = await self._queue.take()
+            started = self._clock()
+            try:
+                await self.look(key)
+                self._backoffs.pop(key, None)
+            except DragoonError as error:
+                self._later(key)
+                _log.warning("look failed", family="/".join(key), code=error.code, error=str(error))
+            except Exception:  # noqa: BLE001 - one family must not cost the others
+                self._later(key)
+                _log.exception("look failed unexpectedly", family="/".join(key))
+            finally:
+                self._rested[key] = self._clock() + _REST * (self._clock() - started)
+                self._queue.done(key)
+
+    def _later(self, key: FamilyKey) -> None:
+        backoff = self._backoffs.setdefault(key, Backoff(first=0.5, limit=30.0))
+        self._queue.add_at(key, self._clock() + backoff.next())
+
+    async def look(self, key: FamilyKey) -> None:
+        """Looks at all gangs of a family. Raises DragoonError."""
+        world = self._world
+        gangs = [one for one in world.gangs_of(key) if not one.deleting]
+        pods = world.family(key)
+        if not pods and not gangs:
+            self._rested.pop(key, None)
+        found = families.sort(
+            *key,
+            pods=pods,
+            gangs=gangs,
+            jobs=world.jobs_by_uid,
+            taken=frozenset(
+                known.name
+                for known, _ in world.copies.gangs.items()
+                if known.namespace == key.namespace
+            ),
+        )
+        if found.unnamed:
+            self._teller.fault(checking.bad_name(found.unnamed))
+        for new in found.missing:
+            await self._create(new)
+        for gang in world.gangs_of(key):
+            await self._look(gang, found)
+
+    async def _create(self, new: NewGang) -> None:
+        size = checking.wanted_size(new.pods, self._world.jobs_by_uid)
+        if size is None:
+            # A Gang must have a size; what is wrong with it stands in its status.
+            said = (size_of(pod, self._world.jobs_by_uid).number for pod in new.pods)
+            size = max((number for number in said if number), default=1)
+        try:
+            stored = await self._api.create(GANGS, families.body(new, size))
+        except ApiConflictError:
+            return  # The watch will show who has the name now.
+        _log.info("gang made", gang=f"{new.namespace}/{new.name}", size=size)
+        self._world.copies.observe(GANGS, stored)
+
+    async def _look(self, gang: GangObject, family: Family) -> None:
+        pods = family.members.get(gang.name, ())
+        relabelled = self._relabelled(gang, pods)
+        mine = [pod for pod in pods if self._world.planned_by(pod.uid) in {"", gang.uid}]
+        mine += relabelled
+        if gang.made_by_us and not gang.deleting and await self._keep(gang, mine):
+            return
+        found = checking.faults(
+            gang,
+            mine,
+            jobs=self._world.jobs_by_uid,
+            priority_classes=set(self._world.copies.priority_classes.values()),
+            relabelled=relabelled,
+        )
+        ungated = checking.ungated(mine, self._ours(gang, mine))
+        for fault in (*found, *((ungated,) if ungated is not None else ())):
+            self._teller.fault(fault)
+        case = Case(gang, mine, found, ungated, self._hints(gang, mine))
+        await self._looker.look(case)
+
+    def _relabelled(self, gang: GangObject, pods: Sequence[PodRecord]) -> list[PodRecord]:
+        """Living pods that the plan names and that do not carry the label any more."""
+        plan = gang.status.plan
+        if plan is None:
+            return []
+        there = {pod.uid for pod in pods}
+        named = {one.uid: one.pod for one in plan.members} | {one.uid: one.pod for one in plan.held}
+        found = (
+            self._world.copies.pods.get(name, gang.namespace)
+            for uid, name in named.items()
+            if uid not in there
+        )
+        return [
+            pod
+            for pod in found
+            if pod is not None and pod.uid in named and pod.is_alive and pod.group != gang.group
+        ]
+
+    @staticmethod
+    def _ours(gang: GangObject, pods: Sequence[PodRecord]) -> set[str]:
+        """UIDs of pods that we ungated: the plan names them, or they carry our pin."""
+        plan = gang.status.plan
+        named: set[str] = set()
+        if plan is not None:
+            named = {one.uid for one in plan.members} | {one.uid for one in plan.held}
+        return named | {pod.uid for pod in pods if pod.pinned}
+
+    async def _keep(self, gang: GangObject, pods: Sequence[PodRecord]) -> bool:
+        """Keeps a Gang that we made in step with its pods; whether it is gone now."""
+        if not pods and gang.spec.owner is None and gang.status.plan is None:
+            try:
+                await self._api.delete(
+                    GANGS,
+                    gang.name,
+                    namespace=gang.namespace,
+                    uid=gang.uid,
+                    resource_version=gang.version,
+                )
+            except ApiNotFoundError:
+                return True
+            return True
+        patch: dict[str, Any] = {}
+        size = checking.wanted_size(pods, self._world.jobs_by_uid)
+        if size is not None and size != gang.spec.size and gang.status.plan is None:
+            patch["spec"] = {"size": size}
+        living = [pod for pod in pods if not pod.ended]
+        references = families.owner_references(gang, living)
+        if living and references != [wire(one) for one in gang.owners]:
+            patch["metadata"] = {"ownerReferences": references}
+        if patch:
+            patch.setdefault("metadata", {}).update(uid=gang.uid, resourceVersion=gang.version)
+            stored = await self._api.patch(GANGS, gang.name, patch, namespace=gang.namespace)
+            self._world.copies.observe(GANGS, stored)
+        return False
+
+    def _hints(self, gang: GangObject, pods: Sequence[PodRecord]) -> tuple[str, ...]:
+        """What is known of pods and claims that are missing."""
+        hints: list[str] = []
+        for pod in pods:
+            if pod.is_alive and pod.raw is not None and len(hints) < _HINTS:
+                hints += self._claim_hints(pod)
+        elsewhere = {
+            namespace: count
+            for namespace, count in self._world.namespaces_with(gang.group).items()
+            if namespace != gang.namespace
+        }
+        if len([pod for pod in pods if pod.is_alive]) < gang.spec.size and elsewhere:
+            told = ", ".join(f"{count} in {name}" for name, count in sorted(elsewhere.items())[:3])
+            hints.append(
+                f"pods with this label are also in other namespaces ({told}): a gang is of one"
+            )
+        return tuple(hints[:_HINTS])
+
+    def _claim_hints(self, pod: PodRecord) -> list[str]:
+        spec = (pod.raw or {}).get("spec") or {}
+        status = (pod.raw or {}).get("status") or {}
+        made = {
+            one.get("name"): one.get("resourceClaimName") or ""
+            for one in status.get("resourceClaimStatuses") or ()
+        }
+        found: list[str] = []
+        for entry in spec.get("resourceClaims") or ():
+            name = entry.get("resourceClaimName") or made.get(entry["name"])
+            if name and self._world.claim(pod.namespace, name) is None:
+                found.append(f"claim {name} of pod {pod.name} is not there")
+            elif name is None:
+                template = entry.get("resourceClaimTemplateName")
+                found.append(f"pod {pod.name} has no claim from template {template} yet")
+        return found

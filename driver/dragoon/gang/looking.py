@@ -1,0 +1,234 @@
+"""One look at one gang: what is seen, what the protocol decides, what is written, what is told.
+
+A look may be cut off anywhere: the next one, of this process or another, goes on from the API.
+"""
+
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Final
+
+import structlog
+
+from dragoon.api.gang import GangObject, Owner
+from dragoon.api.gang_plan import Step
+from dragoon.gang import asking
+from dragoon.gang.planning import Planner, Planning
+from dragoon.gang.protocol import viewing
+from dragoon.gang.protocol.deciding import decide
+from dragoon.gang.protocol.executing import Executor
+from dragoon.gang.protocol.model import (
+    Action,
+    Backlog,
+    GangView,
+    Kind,
+    Member,
+    Note,
+    Relist,
+    RequestPlan,
+    Settings,
+    StartWait,
+    WaitUntil,
+)
+from dragoon.gang.records import PodRecord
+from dragoon.gang.remembering import Case, Memory, Pace, Reporter
+from dragoon.gang.telling import Telling
+from dragoon.gang.world import World
+from dragoon.kube.port import Api
+
+_log = structlog.get_logger(__name__)
+
+_ROUNDS: Final = 20
+"""Answers of the protocol in one look that ask for another one at once; then others have a turn."""
+_FENCED: Final = frozenset((Step.FENCE, Step.WAIT))
+
+
+class Looker:
+    """Looks at gangs. again: asks for another look at a gang at a tick of `clock`."""
+
+    def __init__(
+        self,
+        api: Api,
+        world: World,
+        planner: Planner,
+        *,
+        settings: Settings,
+        reporter: Reporter,
+        again: Callable[[GangObject, float], None],
+        executor: Executor | None = None,
+        pace: Pace | None = None,
+        clock: Callable[[], float] = time.monotonic,
+        now: Callable[[], datetime] = lambda: datetime.now(UTC),
+    ) -> None:
+        self._world = world
+        self._settings = settings
+        self._reporter = reporter
+        self._again = again
+        self._executor = executor or Executor(api)
+        self._pace = pace or Pace()
+        self._clock = clock
+        self._now = now
+        self._planning = Planning(world, planner, reporter, pace=self._pace, clock=clock)
+        self._telling = Telling(
+            api, world, reporter, pace=self._pace, again=again, clock=clock, now=now
+        )
+        self._memory: defaultdict[str, Memory] = defaultdict(Memory)
+
+    def room(self) -> None:
+        """Devices or nodes may have become free."""
+        self._planning.room += 1
+
+    def forget(self, uid: str) -> None:
+        """A Gang is gone."""
+        self._memory.pop(uid, None)
+        self._planning.forget(uid)
+
+    def forget_all(self) -> None:
+        """This process did not lead until now."""
+        for uid in list(self._memory):
+            self.forget(uid)
+
+    def waits_for_room(self, uid: str) -> bool:
+        """Whether the gang was found to have no room."""
+        memory = self._memory.get(uid)
+        return memory is not None and memory.proposal is not None and bool(memory.proposal.refusal)
+
+    async def look(self, case: Case) -> None:
+        """Takes a gang as far as it goes now, then writes how it stands."""
+        memory = self._memory[case.gang.uid]
+        later = self._planning.forget_refusal(memory)
+        if later is not None:
+            self._again(case.gang, later)
+        notes: tuple[Note, ...] = ()
+        listed = False
+        members: tuple[Member, ...] = ()
+        for _ in range(_ROUNDS):
+            gang = self._world.copies.gangs.get(case.gang.name, case.gang.namespace)
+            if gang is None or gang.uid != case.gang.uid:
+                return
+            view = self._view(gang, case, memory, listed=listed)
+            members = view.members
+            actions = decide(view, self._settings)
+            notes = tuple(one for one in actions if isinstance(one, Note))
+            again, listed = await self._carry_out(gang, case, view, actions)
+            if not again:
+                break
+        else:
+            self._again(case.gang, self._clock())
+        self._planning.settle(case.gang.uid, memory)
+        await self._telling.tell(case, members, notes, memory)
+
+    def _view(self, gang: GangObject, case: Case, memory: Memory, *, listed: bool) -> GangView:
+        world, plan = self._world, gang.status.plan
+        members = tuple(
+            viewing.member_of(pod.raw, world.claim) for pod in case.pods if pod.raw is not None
+        )
+        planned = self._planning.claims_of(gang)
+        if plan is not None and plan.step is Step.WAIT:
+            # Two plans over one device can only come of a leader's late write: here it shows.
+            snapshot = self._planning.snapshot(gang)
+        else:
+            snapshot = world.snapshot()
+        owner = _job_of(case.pods)
+        job = world.jobs_by_uid.get(owner.uid) if owner is not None else None
+        return GangView(
+            now=self._now(),
+            tick=self._clock(),
+            gang=asking.gang_ref(gang),
+            minimum=gang.spec.size,
+            maximum=gang.spec.max_size,
+            members=members,
+            claims=viewing.claims_of_interest(
+                gang.namespace,
+                members=members,
+                plan=plan,
+                planned=planned,
+                snapshot=snapshot,
+                claims=world.claim,
+            ),
+            rules=tuple(
+                rule for rule in world.rules() if rule.gang == gang.uid or rule.kind is Kind.DAMAGE
+            ),
+            snapshot=snapshot,
+            nodes=world.node_names(),
+            backlog=self._backlog(gang) if plan and plan.step in _FENCED else Backlog(),
+            deleting=gang.deleting,
+            plan=plan,
+            planned=planned,
+            misfits=self._misfits(gang, case) if plan and plan.members else {},
+            listed=listed,
+            wait=memory.wait,
+            proposal=memory.proposal,
+            owner=owner,
+            suspended=job is not None and job.suspended,
+        )
+
+    def _backlog(self, gang: GangObject) -> Backlog:
+        plan = gang.status.plan
+        drivers = {pool.driver for pool in plan.pools} if plan is not None else set()
+        return Backlog(self._world.pending_claims(), self._world.free_devices(drivers))
+
+    def _misfits(self, gang: GangObject, case: Case) -> Mapping[str, str]:
+        plan = gang.status.plan
+        pods = {pod.uid: pod for pod in case.pods}
+        planned = [pods[one.uid] for one in plan.members if one.uid in pods] if plan else []
+        names = {one.node for one in plan.members} if plan else set()
+        facts = self._world.node_facts(without=[pod.key for pod in planned], names=names)
+        return asking.misfits(plan, pods, {one.name: one for one in facts})
+
+    async def _carry_out(
+        self, gang: GangObject, case: Case, view: GangView, actions: Iterable[Action]
+    ) -> tuple[bool, bool]:
+        """Whether to look again at once, and whether all claims have just been listed."""
+        memory = self._memory[gang.uid]
+        again = listed = False
+        writes: list[Action] = []
+        for action in actions:
+            match action:
+                case StartWait(wait):
+                    memory.wait = wait
+                    again = True
+                case WaitUntil(tick):
+                    self._again(gang, tick)
+                case RequestPlan():
+                    await self._planning.plan(gang, case, view, action, memory)
+                    again = True
+                case Relist():
+                    await self._world.copies.refresh_claims()
+                    again = listed = True
+                case Note():
+                    pass
+                case _:
+                    writes.append(action)
+        if writes:
+            again = await self._write(gang, writes) or again
+        return again, listed
+
+    async def _write(self, gang: GangObject, writes: Sequence[Action]) -> bool:
+        """Whether something was written that the copies show already."""
+        outcome = await self._executor.execute(writes)
+        for resource, written in outcome.written:
+            self._world.copies.observe(resource, written)
+        memory = self._memory[gang.uid]
+        memory.unsettled = bool(outcome.errors or outcome.conflicts)
+        for error in outcome.errors:
+            self._reporter.failed(error)
+            _log.warning("write failed", gang=str(gang), code=error.code, error=str(error))
+        if outcome.errors:
+            self._again(gang, self._clock() + memory.backoff.next())
+        elif outcome.conflicts:
+            self._again(gang, self._clock() + self._pace.conflict)
+        else:
+            memory.backoff.reset()
+        return bool(outcome.written) and not memory.unsettled
+
+
+def _job_of(pods: Iterable[PodRecord]) -> Owner | None:
+    """The Job that all living pods come from, None where they do not."""
+    owners = {pod.owner for pod in pods if pod.is_alive}
+    if len(owners) != 1:
+        return None
+    owner = owners.pop()
+    is_job = owner is not None and owner.kind == "Job" and owner.api_version == "batch/v1"
+    return owner if is_job else None
