@@ -7,6 +7,7 @@ import click
 
 from dragoon.app import config
 from dragoon.diagnose.linting import checks
+from dragoon.prepare.status import reference as refusals
 from dragoon.telemetry import metrics
 
 _CLI_INTRODUCTION: Final = """\
@@ -41,7 +42,9 @@ def _helps_below(context: click.Context, command: click.Command) -> Iterator[tup
 
 
 @click.command(hidden=True)
-@click.argument("page", type=click.Choice(["checks", "cli", "configuration", "metrics"]))
+@click.argument(
+    "page", type=click.Choice(["checks", "cli", "configuration", "metrics", "refusals"])
+)
 @click.pass_context
 def command(ctx: click.Context, page: str) -> None:
     """Print a reference page of the documentation."""
@@ -52,5 +55,6 @@ def command(ctx: click.Context, page: str) -> None:
         "cli": lambda: cli_reference(root),
         "configuration": config.reference,
         "metrics": metrics.reference,
+        "refusals": refusals.reference,
     }
     click.echo(pages[page](), nl=False)
