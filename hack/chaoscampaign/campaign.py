@@ -12,6 +12,7 @@ from chaoscampaign.truth import Life
 from chaoscampaign.workload import Pod, Wish
 from dragoon.errors import KubeletError
 from dragoon.kubelet.client import ClaimAnswer
+from dragoon.prepare.enforcement.cap_probe import PREFIX
 
 _PATIENCE_S = 60.0
 _POLL_S = 0.005
@@ -127,7 +128,12 @@ class Campaign:
         self.blame(await truth.invalid_in_api(self.node))
 
     async def quiet(self) -> None:
-        """The same, and nothing is on the node but what its containers need."""
+        """The same, and nothing is on the node but what its containers need.
+
+        A start tries a cap on a cgroup of its own, and removes what a killed try left.
+        """
+        probes = self.node.cgroup_root / "kubepods"
+        await self.until("the probe of caps ends", lambda: not any(probes.glob(f"{PREFIX}*")))
         await self.look()
         self.blame(truth.left_over(self.node, tuple(self.lives.values())))
 

@@ -60,6 +60,8 @@ async def power_cut_at(campaign: Campaign, wish: Wish, call: Call, point: int) -
     survivors = [life.pod for life in campaign.lives.values()]
     luck = campaign.rng if campaign.rng.random() < 1 / 2 else None  # noqa: PLR2004
     roll_back(campaign.node, luck)
+    campaign.node.reboot()
+    campaign.node.make_cgroup(pod)
     await _after_boot(campaign, survivors)
     await _finish(campaign, pod, call, gives_up=False)
 
@@ -69,6 +71,7 @@ async def reboot(campaign: Campaign) -> None:
     campaign.begin("reboot with allocated claims")
     campaign.tally.faults += 1
     await campaign.node.kill()
+    campaign.node.reboot()
     await _after_boot(campaign, [life.pod for life in campaign.lives.values()])
 
 
@@ -259,7 +262,6 @@ async def _finish(campaign: Campaign, pod: Pod, call: Call, *, gives_up: bool) -
 async def _after_boot(campaign: Campaign, pods: list[Pod]) -> None:
     """The machine is up again: the kubelet starts the pods that are still here."""
     campaign.lives.clear()
-    campaign.node.reboot()
     for pod in pods:
         campaign.node.make_cgroup(pod)
     await campaign.restart()

@@ -41,5 +41,5 @@ def run(chosen: argparse.Namespace) -> int:
 
 
 def _say(text: str) -> None:
-    sys.stdout.write(f"{text}\n")
+    sys.stdout.write(f"{time.strftime('%H:%M:%S')} {text}\n")
     sys.stdout.flush()

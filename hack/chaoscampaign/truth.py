@@ -135,7 +135,7 @@ def left_over(node: Node, lives: Sequence[Life]) -> Iterator[str]:
     """Differences between the node and the claims that live on it, when nothing is under way."""
     state = node.hardware.read()
     uids = {life.pod.claim.uid for life in lives}
-    journal = {path.name.removesuffix(".json") for path in _files(node.paths.journal_folder)}
+    journal = {path.name.removesuffix(".broken").removesuffix(".json") for path in _files(node.paths.journal_folder)}
     yield from _differs("journal", journal, uids)
     specs = {node.paths.uid_of(path) or path.name for path in _files(node.cdi_root)}
     yield from _differs("CDI specs", specs, uids)
@@ -176,7 +176,7 @@ def _shares_beyond(node: Node) -> Iterator[str]:
     state = node.hardware.read()
     for n, card in enumerate(state.cards):
         total = (state.machine.cards[n].memory_mib or 0) * _MIB
-        capped = sum(cap.hard for cap in card.caps)
+        capped = sum(cap.hard for cap in card.caps if Path(cap.cgroup).is_dir())
         if capped > total:
             yield f"card {state.address(n)}: caps of {capped} bytes on {total}"
 
@@ -199,7 +199,8 @@ def _instances(state: State) -> dict[str, tuple[int, int]]:
 
 
 def _caps(state: State) -> list[Any]:
-    return [cap for card in state.cards for cap in card.caps]
+    """A cap goes with its cgroup."""
+    return [cap for card in state.cards for cap in card.caps if Path(cap.cgroup).is_dir()]
 
 
 def _files(folder: Path) -> list[Path]:

@@ -2,7 +2,7 @@
 
 `engine` runs one claim through reading, guard, journal, effects and answer. Decisions (`given`,
 `containers`, `plan`, `guard`, `deciding`, `cdi`, `consumers`) are pure; `executing` applies them;
-`tidying` and `reconciling` keep node, journal and API server in agreement. `enforcement` makes shares
+`tidying`, `reconciling` and `rebuilding` (with `recalling`) keep node, journal and API server in agreement. `enforcement` makes shares
 of a GPU real. What is done to a node is a list of steps (`step`, `steps`): data in the journal.
 Every side effect goes through the one `effects.Effects` port, so that a new effect is a new fault
 point by construction.

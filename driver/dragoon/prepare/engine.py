@@ -43,6 +43,7 @@ from dragoon.prepare.paths import check_uid
 from dragoon.prepare.plan import needs_pod, plan
 from dragoon.prepare.pods import PodLook, look
 from dragoon.prepare.port import PreparedDevice
+from dragoon.prepare.rebuilding import Rebuilder
 from dragoon.prepare.reconciling import Reconciler
 from dragoon.prepare.settings import PrepareSettings
 from dragoon.prepare.tidying import Tidier
@@ -92,6 +93,9 @@ class Engine:
         self._tidier = Tidier(self._executor, settings.paths.folders, observer)
         self._reconciler = Reconciler(
             api, self._executor, settings, observer=observer, release=self._release
+        )
+        self._rebuilder = Rebuilder(
+            api, settings, self._clock, observer=observer, rebuild=self._rebuild
         )
 
     def __repr__(self) -> str:
@@ -164,20 +168,38 @@ class Engine:
 
     async def _try(self, claim: ClaimRef, watch: Stopwatch) -> Entry | Held | None:
         with watch.span("api"):
-            got = given(await self._read(claim), claim, self._settings)
-            pod = None
-            if needs_pod(got, self._enforcement):
-                pod = await look(self._api, got, self._settings)
+            got, pod = await self._ask(claim)
         if not got.devices:
             return None
         inventory = await self._look()
         with watch.span("effects"):
             return await self._finished(claim, lambda: self._carry_out(got, pod, inventory))
 
+    async def _rebuild(self, claim: ClaimRef) -> None:
+        """Writes the entry of a claim anew that was answered, and whose own was damaged."""
+        got, pod = await self._ask(claim)
+        inventory = await self._look()
+        await self._finished(
+            claim, lambda: self._executor.rebuild(self._planned(got, pod, inventory))
+        )
+
+    async def _ask(self, claim: ClaimRef) -> tuple[Given, PodLook | None]:
+        """What a claim was given, and its pod where that has to be known."""
+        got = given(await self._read(claim), claim, self._settings)
+        if not needs_pod(got, self._enforcement):
+            return got, None
+        return got, await look(self._api, got, self._settings)
+
     def _carry_out(self, got: Given, pod: PodLook | None, inventory: Inventory) -> Entry | Held:
+        wanted = self._planned(got, pod, inventory)
+        for text in got.ignored:
+            self._observer(Ignored(got.ref, text))
+        return self._executor.prepare(wanted, may_divide=Form.MIG in self._forms())
+
+    def _planned(self, got: Given, pod: PodLook | None, inventory: Inventory) -> Entry:
         may_divide = Form.MIG in self._forms()
         mig = self._effects.mig
-        wanted = plan(
+        return plan(
             got,
             inventory,
             self._settings,
@@ -187,9 +209,6 @@ class Engine:
             pod=pod,
             divisible=divisible(got, inventory, self._settings, mig, allowed=may_divide),
         )
-        for text in got.ignored:
-            self._observer(Ignored(got.ref, text))
-        return self._executor.prepare(wanted, may_divide=may_divide)
 
     async def _read(self, claim: ClaimRef) -> dict[str, Any]:
         try:
@@ -239,6 +258,7 @@ class Engine:
         while True:
             await self._clock.sleep(self._settings.watch_s)
             await asyncio.to_thread(self._tidier.look)
+            await self._rebuilder.consider(self._tidier.missing)
 
     async def _reconcile_for_ever(self) -> None:
         while True:

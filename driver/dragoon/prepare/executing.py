@@ -28,9 +28,10 @@ from dragoon.prepare.mig_filling import filled
 from dragoon.prepare.mig_settling import reopened, settled
 from dragoon.prepare.mig_steps import MigStep, blaming
 from dragoon.prepare.observing import Observer, Repaired, Reported
+from dragoon.prepare.recalling import recalled
 from dragoon.prepare.settings import PrepareSettings
 from dragoon.prepare.step import Place
-from dragoon.prepare.steps import Step
+from dragoon.prepare.steps import Step, recorded
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +70,7 @@ class Executor:
         may_divide: cards may be divided by MIG for it. Raises StateError, HardwareError.
         """
         with self.locked([claim_key(wanted.uid)]):
-            own = self.own(wanted.uid)
+            own = self.own(wanted.uid) or self._recalled(wanted)
             with self.locked([*effect_keys(wanted), *effect_keys(own)]):
                 contents = self.journal.contents()
                 match decide(wanted, own, self._others(wanted, contents)):
@@ -92,16 +93,33 @@ class Executor:
             entry = self.own(uid)
             if expected is not None and entry != expected:
                 return
-            with self.locked(effect_keys(entry)):
+            with self.locked(self.keys(uid, entry)):
                 self.clear(uid, entry)
                 self.journal.remove(uid)
+
+    def rebuild(self, wanted: Entry) -> None:
+        """Writes the entry of a claim anew, as planned, if its own was damaged and it was answered.
+
+        Raises what `prepare` raises.
+        """
+        with self.locked([claim_key(wanted.uid)]):
+            if self.own(wanted.uid) is None and (own := self._recalled(wanted)) is not None:
+                with self.locked(effect_keys(own)):
+                    self.restore(own)
+
+    def keys(self, uid: str, entry: Entry | None) -> list[str]:
+        """The locks for `clear`. The caller has that of the claim."""
+        if entry is not None:
+            return effect_keys(entry)
+        changes = recorded(self.effects, self._paths, uid)
+        return [f"gpu/{step.address}" for step in changes] + _shared_keys(changes)
 
     def clear(self, uid: str, entry: Entry | None) -> None:
         """Undoes the steps of a claim, and removes what an unreadable entry left of it.
 
         The caller has its locks. The entry stays.
         """
-        self._undo(uid, entry.steps if entry else ())
+        self._undo(uid, entry.steps if entry else recorded(self.effects, self._paths, uid))
         for folder in (self._paths.cdi_folder, self._paths.marker_folder):
             for path in (folder / name for name in self.effects.names(folder) if uid in name):
                 if self._paths.uid_of(path) == uid:
@@ -129,10 +147,15 @@ class Executor:
             return found
         return None
 
-    def prepared(self) -> int:
+    def prepared(self, contents: Contents) -> int:
         """How many claims are prepared in this boot."""
         boot_id = self.effects.boot_id()
-        return sum(entry.answered_in(boot_id) for entry in self.journal.contents().held)
+        return sum(entry.answered_in(boot_id) for entry in contents.held)
+
+    def missing(self, contents: Contents) -> frozenset[str]:
+        """Claims that were answered, and whose entry cannot be read."""
+        exists, spec = self.effects.exists, self._paths.spec
+        return frozenset(uid for uid in contents.unreadable if exists(spec(uid)))
 
     def restore(self, entry: Entry) -> Entry:
         """Makes every step of a prepared claim hold again (case C29). The caller has its locks.
@@ -180,6 +203,18 @@ class Executor:
                 raise of_another_version(foreign)
             case entry:
                 return entry
+
+    def _recalled(self, wanted: Entry) -> Entry | None:
+        """The entry of a claim whose own was set aside, journaled again; not yet verified."""
+        if not self.journal.is_set_aside(wanted.uid):
+            return None
+        spec = self.effects.read(self._paths.spec(wanted.uid))
+        found = recalled(wanted, spec, recorded(self.effects, self._paths, wanted.uid))
+        if found is not None:
+            self.journal.begin(found)
+            what = "its journal entry was damaged: written anew from the allocation and the node"
+            self._observer(Repaired(wanted.uid, what))
+        return found
 
     def files_by_claim(self) -> dict[str, list[Path]]:
         """Every file of ours by the UID of its claim: whole, temporary or set aside."""
@@ -281,7 +316,11 @@ def effect_keys(entry: Entry | None) -> list[str]:
     if entry is None:
         return []
     cards = [f"gpu/{held.address}" for held in entry.devices]
-    return cards + [_shared_key(step.shared()) for step in entry.steps if step.shared()]
+    return cards + _shared_keys(entry.steps)
+
+
+def _shared_keys(steps: Iterable[Step]) -> list[str]:
+    return [_shared_key(step.shared()) for step in steps if step.shared()]
 
 
 def _shared_key(name: str) -> str:

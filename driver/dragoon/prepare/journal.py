@@ -26,8 +26,9 @@ from dragoon.prepare.shares import Share
 from dragoon.prepare.steps import Step
 from dragoon.prepare.storing import replace_file
 
-VERSION = 2
-"""1 knew whole GPUs only; 2 adds shares, MIG instances and the pod that a claim belongs to."""
+VERSION = 3
+"""1 knew whole GPUs only; 2 added shares, MIG instances and the pod that a claim belongs to; 3 adds
+the record of what was changed on cards."""
 _MODE = 0o600
 
 
@@ -256,6 +257,8 @@ def _carried_over(entry: Entry) -> Entry:
     """An entry of an older version as this one writes it.
 
     Version 1 lacks only fields whose defaults mean what it meant: whole cards, for any pod.
+    Version 2 lacks the record of MIG changes: its claims stay without one, so that the plugin that
+    wrote them can still take them back.
     """
     return msgspec.structs.replace(entry, version=max(entry.version, VERSION))
 

@@ -13,6 +13,7 @@ _LABEL = re.compile(r"[0-9a-z](?:[0-9a-z-]{0,61}[0-9a-z])?")
 TEMPORARY = ".tmp"
 SET_ASIDE = ".broken"
 PRELOAD = ".preload"
+_WHOLE, _MIG = ".json", ".mig"
 
 
 def check_uid(uid: str) -> str:
@@ -101,6 +102,10 @@ class Paths:
     def spec(self, uid: str) -> Path:
         return _inside(self.cdi_folder, f"{self._spec_prefix}{check_uid(uid)}.json")
 
+    def mig_record(self, uid: str) -> Path:
+        """Beside the spec, so that it goes with the boot; runtimes read other endings only."""
+        return self.spec(uid).with_suffix(_MIG)
+
     def marker(self, uid: str, device: str) -> Path:
         return _inside(self.marker_folder, f"{check_uid(uid)}_{check_device(device)}.json")
 
@@ -150,9 +155,11 @@ class Paths:
         """The claim of a file, whole, temporary or set aside; None if the file is not ours."""
         name = path.name.removeprefix(".").removesuffix(TEMPORARY).partition(SET_ASIDE)[0]
         prefix = self._spec_prefix if path.parent == self.cdi_folder else ""
-        if not name.startswith(prefix) or not name.endswith(".json"):
+        stem, _, ending = name.removeprefix(prefix).rpartition(".")
+        allowed = (_WHOLE, _MIG) if path.parent == self.cdi_folder else (_WHOLE,)
+        if not name.startswith(prefix) or f".{ending}" not in allowed:
             return None
-        uid, _, device = name.removeprefix(prefix).removesuffix(".json").partition("_")
+        uid, _, device = stem.partition("_")
         if bool(device) is not (path.parent == self.marker_folder):
             return None
         return uid if _UID.fullmatch(uid) else None

@@ -2,12 +2,15 @@
 
 from pathlib import Path
 
+import msgspec
+
 from dragoon.errors import HardwareError
 from dragoon.prepare import cdi
+from dragoon.prepare.effects import Effects
 from dragoon.prepare.enforcement.cgroup import MemoryCap
 from dragoon.prepare.enforcement.hami import Library, Region
 from dragoon.prepare.enforcement.time_slice import SetTimeSlice
-from dragoon.prepare.mig_steps import MigStep
+from dragoon.prepare.mig_steps import MakeInstance, MigStep, SetMigMode
 from dragoon.prepare.paths import Paths
 from dragoon.prepare.step import BaseStep, Place
 from dragoon.prepare.storing import replace_file
@@ -89,4 +92,29 @@ class CdiFile(_File, frozen=True, tag="cdi"):
         return cdi.encode(self.spec)
 
 
-Step = Marker | CdiFile | Library | Region | MemoryCap | SetTimeSlice | MigStep
+class MigRecord(_File, frozen=True, tag="migRecord"):
+    """What was changed on cards for a claim, told a second time outside the journal.
+
+    An instance that stands on a card does not say who made it. If the journal entry is damaged or
+    lost, this tells an instance of ours, which goes with its claim, from an administrator's.
+    """
+
+    changes: tuple[SetMigMode | MakeInstance, ...]
+
+    def path(self, paths: Paths, uid: str) -> Path:
+        return paths.mig_record(uid)
+
+    def data(self) -> bytes:
+        return msgspec.json.encode(self) + b"\n"
+
+
+def recorded(effects: Effects, paths: Paths, uid: str) -> tuple[SetMigMode | MakeInstance, ...]:
+    """The changes that the record of a claim tells of; none without a record that can be read."""
+    data = effects.read(paths.mig_record(uid))
+    try:
+        return msgspec.json.decode(data, type=MigRecord).changes if data else ()
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return ()
+
+
+Step = Marker | CdiFile | Library | Region | MemoryCap | SetTimeSlice | MigRecord | MigStep

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from dragoon.errors import DragoonError
-from dragoon.prepare.executing import Executor, claim_key, effect_keys
+from dragoon.prepare.executing import Executor, claim_key
 from dragoon.prepare.journal import Entry, State
 from dragoon.prepare.observing import Complaints, Counted, Observer
 from dragoon.prepare.paths import is_temporary
@@ -40,7 +40,10 @@ def tidy(entry: Entry | None, *, set_aside: bool, boot_id: str) -> Tidy:
 
 
 class Tidier:
-    """Tidies all claims. Its methods block; one thread at a time calls them."""
+    """Tidies all claims. Its methods block; one thread at a time calls them.
+
+    missing: what the last look found of claims that were answered and have no readable entry.
+    """
 
     def __init__(self, executor: Executor, folders: Sequence[Path], observer: Observer) -> None:
         self._executor = executor
@@ -48,6 +51,7 @@ class Tidier:
         self._observer = observer
         self._complaints = Complaints(observer)
         self._seen: object = None
+        self.missing: frozenset[str] = frozenset()
 
     def look(self) -> None:
         """Tidies if any file changed since all was well. Problems are reported, each once."""
@@ -63,7 +67,9 @@ class Tidier:
                 except DragoonError as error:
                     found[uid] = str(error)
             self._executor.sweep_regions()
-            self._observer(Counted(self._executor.prepared()))
+            contents = self._executor.journal.contents()
+            self._observer(Counted(self._executor.prepared(contents)))
+            self.missing = self._executor.missing(contents)
             self._seen = None if found else stamps
         except DragoonError as error:
             found[""] = str(error)
@@ -82,7 +88,7 @@ class Tidier:
                 set_aside=executor.journal.is_set_aside(uid),
                 boot_id=executor.effects.boot_id(),
             )
-            with executor.locked(effect_keys(entry)):
+            with executor.locked(executor.keys(uid, entry)):
                 if decision is Tidy.RESTORE and entry is not None:
                     executor.restore(entry)
                 elif decision is Tidy.CLEAR:

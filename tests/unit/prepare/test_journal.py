@@ -86,7 +86,7 @@ def test_a_file_is_for_root_only_and_says_its_version(
 ) -> None:
     journal.begin(ENTRY)
     assert effects.disk.mode(FILE) == 0o600
-    assert body_of(effects.read(FILE))["version"] == 2
+    assert body_of(effects.read(FILE))["version"] == 3
 
 
 def test_removing_forgets_what_was_set_aside_too(effects: MemoryEffects, journal: Journal) -> None:

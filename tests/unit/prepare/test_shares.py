@@ -168,7 +168,7 @@ def test_c32_an_entry_of_version_1_is_read_as_whole_cards_and_carried_over() -> 
     found = journal.read("7d3c6a3e")
 
     assert isinstance(found, Entry)
-    assert (found.version, found.pod_uid, found.state) == (2, "", State.PREPARED)
+    assert (found.version, found.pod_uid, found.state) == (3, "", State.PREPARED)
     assert found.devices[0].share is None
     mine = holder_of(entry("mine", part(0, 1)))
     assert first_conflict(mine, [holder_of(found)]) == holder_of(found)
