@@ -14,18 +14,13 @@ from msgspec import Meta
 
 from dragoon.api.forms import parse_forms, parse_profiles
 from dragoon.api.names import DRIVER_NAME, check_driver_name
-from dragoon.app import config_file
-from dragoon.app.setting import Setting
+from dragoon.app import loading
 from dragoon.errors import ConfigError
 from dragoon.health.settings import HealthSettings, parse_effects, parse_xids
 from dragoon.publish.choosing import Wishes
 from dragoon.publish.slices import check_node_name
 
 Absolute = Annotated[str, Meta(pattern="^/")]
-# These come from the downward API, under the names that manifests usually give them.
-_DOWNWARD: Final = ("node_name", "pod_name", "pod_namespace", "pod_uid")
-
-CONFIG_VARIABLE: Final = "DRAGOON_CONFIG"
 
 
 class PluginConfig(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
@@ -191,47 +186,14 @@ class PluginConfig(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
         return Wishes(parse_forms(self.forms, "forms"), parse_profiles(self.mig_profiles))
 
 
-def _settings() -> dict[str, Setting]:
-    hints = PluginConfig.__annotations__
-    found = {}
-    for field in msgspec.structs.fields(PluginConfig):
-        upper = field.name.upper()
-        found[field.name] = Setting(
-            name=field.name,
-            key=field.encode_name,
-            variable=upper if field.name in _DOWNWARD else f"DRAGOON_{upper}",
-            kind=hints[field.name],
-            default=field.default,
-            text=msgspec.json.schema(hints[field.name])["description"],
-        )
-    return found
-
-
-SETTINGS: Final = _settings()
+SETTINGS: Final = loading.table_of(PluginConfig)
 
 
 def load(
     flags: Mapping[str, Any], environment: Mapping[str, str], *, file: str | None = None
 ) -> PluginConfig:
-    """The settings from all sources, checked one by one; ConfigError names the first bad one.
-
-    flags: by Python name, None or absent where not given. file: overrides DRAGOON_CONFIG. An empty
-    environment variable counts as not set.
-    """
-    path = file or environment.get(CONFIG_VARIABLE)
-    values = config_file.read(Path(path), SETTINGS.values()) if path else {}
-    for setting in SETTINGS.values():
-        if environment.get(setting.variable):
-            values[setting.name] = setting.convert(
-                environment[setting.variable],
-                f"environment variable {setting.variable}",
-                strict=False,
-            )
-        if flags.get(setting.name) is not None:
-            values[setting.name] = setting.convert(
-                flags[setting.name], f"flag {setting.flag}", strict=False
-            )
-    return PluginConfig(**values)
+    """The settings of the plugin from all sources; see `loading.load`."""
+    return loading.load(PluginConfig, SETTINGS, flags, environment, file=file)
 
 
 def check_plugin(config: PluginConfig) -> PluginConfig:
@@ -272,18 +234,12 @@ def reference() -> str:
         "# Configuration",
         "",
         "`dragoon plugin` takes its settings from one YAML file (`--config FILE` or",
-        f"`{CONFIG_VARIABLE}`), environment variables and flags. A flag wins over a variable, a",
+        f"`{loading.CONFIG_VARIABLE}`), environment variables and flags. A flag wins over a variable, a",
         "variable over the file, the file over the default. An unknown field, a wrong type or a",
         "value that is not allowed stops the start with a message and exit code 2. An empty",
         "variable counts as not set.",
         "",
-        "| field | flag | environment | default | allowed | meaning |",
-        "|---|---|---|---|---|---|",
-    ]
-    lines += [
-        f"| `{s.key}` | `{s.flag}` | `{s.variable}` | {_shown(s.default)} | "
-        f"{s.allowed.replace('|', chr(92) + '|')} | {s.text} |"
-        for s in SETTINGS.values()
+        *loading.table_lines(SETTINGS.values()),
     ]
     lines += [
         "",
@@ -305,11 +261,3 @@ def _is_address(host: str) -> bool:
     except ValueError:
         return False
     return True
-
-
-def _shown(default: Any) -> str:
-    if default == "":
-        return "none"
-    if isinstance(default, bool):
-        return f"`{str(default).lower()}`"
-    return f"`{default:g}`" if isinstance(default, float) else f"`{default}`"
