@@ -107,9 +107,9 @@ SPECS: Final = (
 class Metrics:
     """The collectors of one process, in a registry of its own. Safe to use from any thread."""
 
-    def __init__(self, version: str) -> None:
+    def __init__(self, version: str, specs: Sequence[Spec] = SPECS) -> None:
         self.registry = CollectorRegistry()
-        made = {spec.name: self._make(spec) for spec in SPECS}
+        made = {spec.name: self._make(spec) for spec in specs}
         self._counters = {name: m for name, m in made.items() if isinstance(m, Counter)}
         self._gauges = {name: m for name, m in made.items() if isinstance(m, Gauge)}
         self._histograms = {name: m for name, m in made.items() if isinstance(m, Histogram)}
@@ -210,8 +210,21 @@ class Metrics:
         )
 
 
+def table_lines(specs: Sequence[Spec]) -> list[str]:
+    """Metrics as a Markdown table."""
+    return [
+        "| metric | type | labels | meaning |",
+        "|---|---|---|---|",
+        *(
+            f"| `{spec.name}` | {spec.kind} | "
+            f"{', '.join(f'`{name}`' for name in spec.labels) or 'none'} | {spec.text} |"
+            for spec in specs
+        ),
+    ]
+
+
 def reference(specs: Sequence[Spec] = SPECS) -> str:
-    """docs/metrics.md, made from the table."""
+    """The plugin's part of docs/metrics.md, made from the table."""
     lines = [
         "# Metrics",
         "",
@@ -220,12 +233,6 @@ def reference(specs: Sequence[Spec] = SPECS) -> str:
         "does not grow with the cluster. Which claim has which device is in the API",
         "(`kubectl get resourceclaims`) and in the logs.",
         "",
-        "| metric | type | labels | meaning |",
-        "|---|---|---|---|",
-    ]
-    lines += [
-        f"| `{spec.name}` | {spec.kind} | {', '.join(f'`{name}`' for name in spec.labels) or 'none'} "
-        f"| {spec.text} |"
-        for spec in specs
+        *table_lines(specs),
     ]
     return "\n".join(lines) + "\n"
