@@ -64,19 +64,22 @@ class Bed:
         gpus: Gpus | None = None,
         *,
         api: Api | None = None,
+        health: Sources | None = None,
         first_look: float = 10.0,
         **settings: Any,
     ) -> AsyncIterator[Plugin]:
         """The node process, stopped as by SIGTERM at the end."""
         mine = gpus or self.gpus()
         audited = mine if isinstance(mine, NvmlGpus) else None
+        if health is None and audited:
+            health = Sources(audited.events, audited.conditions, audited.mig)
         plugin = Plugin(
             self.config(**settings),
             gpus=mine,
             api=api or self.memory,
             mig=audited.mig if audited else None,
             processes=audited.processes if audited else None,
-            health=Sources(audited.events, audited.conditions, audited.mig) if audited else None,
+            health=health,
             proc_root=audited.roots.proc if audited else None,
             first_look=first_look,
         )

@@ -77,9 +77,10 @@ class Plugin:
         """The ports: what it is made from; without an optional one what needs it is left out.
 
         mig: the same cards as they are divided; limits: their memory caps; processes: who uses
-        them; health: what they raise and say of themselves. proc_root: where those processes are seen, else as the settings say. effects: what prepare
-        does to the node; None: `host_effects`. first_look: how long the start waits for the cards.
-        Raises DragoonError for settings that cannot work.
+        them; health: what they raise and say of themselves. proc_root: where those processes are
+        seen, else as the settings say. effects: what prepare does to the node; None:
+        `host_effects`. first_look: how long the start waits for the cards. Raises DragoonError for
+        settings that cannot work.
         """
         self._config = settings.check_plugin(config)
         self._first_look = first_look

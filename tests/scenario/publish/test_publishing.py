@@ -17,7 +17,7 @@ from dragoon.errors import (
 )
 from dragoon.gpu.model import LostGpu
 from dragoon.kube.port import NODES, SLICES
-from dragoon.publish.device import Device
+from dragoon.publish.device import Device, Taint
 from dragoon.publish.offer import Offer
 from dragoon.publish.pacing import Pace
 from dragoon.publish.publisher import Publisher
@@ -475,3 +475,21 @@ async def _ever_published(bench: Bench) -> set[str]:
             break
     await stream.aclose()
     return found
+
+
+async def test_c16_a_taint_that_a_kubelet_wipes_comes_back_with_the_time_that_it_had(
+    bench: Bench,
+) -> None:
+    taint = Taint(names.TAINT_XID, "79", "NoExecute")
+    devices = (FINE[0], FINE[1].tainted(taint))
+    async with publishing(bench, devices):
+        (slice_,) = await bench.slices()
+        stood = slice_["spec"]["devices"]
+        stood[1]["taints"][0]["timeAdded"] = "2026-01-01T00:00:00Z"
+        # Put back without the first device: so that it is repaired, and the time is seen.
+        await bench.edit(devices=stood[1:])
+        await until(lambda: bench.shows(devices))
+        await bench.wipe()
+        await until(lambda: bench.shows(devices))
+        (found,) = (await bench.slices())[0]["spec"]["devices"][1]["taints"]
+    assert found == {**taint.raw(), "timeAdded": "2026-01-01T00:00:00Z"}

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from dragoon.publish import comparing
-from dragoon.publish.reconciling import Adoption, Memory, Plan, decide
+from dragoon.publish.reconciling import Adoption, Memory, Plan, decide, remembered
 from tests.unit.publish.standing import TAINT, applied, device, standing, stored, target
 
 Object = dict[str, Any]
@@ -242,3 +242,15 @@ def test_what_a_server_made_of_a_slice_is_accepted_until_we_want_something_else(
     assert writes(decide(target([device(3)]), [there], memory)) == [("update", 0)]
     there["spec"]["devices"] = []
     assert writes(decide(ONE, [there], memory)) == [("update", 0)]
+
+
+def test_the_time_of_a_taint_is_remembered_until_it_is_not_wanted_any_more() -> None:
+    (there,) = standing(TAINTED)
+    there["spec"]["devices"][0]["taints"][0]["timeAdded"] = "2026-11-28T00:00:00Z"
+    memory = remembered(TAINTED, [there], Memory())
+    assert remembered(TAINTED, [], memory) == memory
+    (write,) = decide(TAINTED, [], memory).writes
+    assert write.body["spec"]["devices"][0]["taints"] == [
+        {**TAINT, "timeAdded": "2026-11-28T00:00:00Z"}
+    ]
+    assert not remembered(ONE, [there], memory).times

@@ -1,0 +1,358 @@
+"""GPUs that fall ill under a running node process: taints, what the kubelet is told, what stays."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import aclosing, asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dragoon.api import names
+from dragoon.app.plugin import Plugin
+from dragoon.errors import KubeletError
+from dragoon.gpu.condition import EventKind, GpuEvent
+from dragoon.gpu.condition_memory import MemoryConditions, MemoryEvents
+from dragoon.gpu.model import Inventory, PciAddress
+from dragoon.gpu.nvml import NvmlGpus
+from dragoon.gpu.port import FixedGpus
+from dragoon.gpu.sim.hardware import Hardware
+from dragoon.gpu.sim.occupants import ConditionState
+from dragoon.health.reports import DeviceHealth, Report, State
+from dragoon.health.watching import Sources
+from dragoon.kube.port import EVENTS, NODES, Object
+from dragoon.kubelet.client import open_channel, watch_health
+from dragoon.kubelet.healthstream import HEALTH_VERSIONS
+from dragoon.kubelet.standin import KubeletStandIn
+from tests.scenario.pluginbed import DRIVER, NODE, Bed, until
+from tests.scenario.test_plugin import fetch, published
+from tests.unit.publish.nodes import attribute
+
+FIRST = "gpu-0000-11-00-0"
+SECOND = "gpu-0000-13-00-0"
+XID_79 = "XID 79: the GPU has fallen off the bus"
+RESET = ConditionState(recovery=1)
+ALL_FORMS: dict[str, Any] = {"forms": "whole,shared,mig", "allow_unenforced_shares": True}
+
+
+def hardware(bed: Bed) -> Hardware:
+    return Hardware(bed.root / "gpus.json")
+
+
+def taints(slices: tuple[Object, ...]) -> dict[str, dict[str, Any]]:
+    """The taints of each device that has some, by key."""
+    return {
+        device["name"]: {taint["key"]: taint for taint in device["taints"]}
+        for slice_ in slices
+        for device in slice_["spec"].get("devices") or ()
+        if device.get("taints")
+    }
+
+
+class Follower:
+    """A kubelet that follows the health of devices."""
+
+    def __init__(self) -> None:
+        self.devices: dict[str, DeviceHealth] = {}
+
+    async def follow(self, service: Path) -> None:
+        async with (
+            open_channel(service) as channel,
+            aclosing(watch_health(channel, HEALTH_VERSIONS[0])) as reports,
+        ):
+            async for report in reports:
+                self.take(report)
+
+    def take(self, report: Report) -> None:
+        self.devices = {device.device: device for device in report.devices}
+
+    def says(self, state: State) -> set[str]:
+        return {name for name, device in self.devices.items() if device.state is state}
+
+
+@asynccontextmanager
+async def following(kubelet: KubeletStandIn) -> AsyncIterator[Follower]:
+    follower = Follower()
+    task = asyncio.create_task(follower.follow(kubelet.calls_go_to(DRIVER)))
+    try:
+        yield follower
+    finally:
+        task.cancel()
+        await asyncio.wait({task})
+
+
+def have(*expected: tuple[str, str]) -> Callable[[tuple[Object, ...]], bool]:
+    """Whether exactly these devices have exactly one taint, with that key."""
+
+    def wanted(slices: tuple[Object, ...]) -> bool:
+        found = {(name, key) for name, keys in taints(slices).items() for key in keys}
+        return bool(slices) and found == set(expected)
+
+    return wanted
+
+
+async def test_c01_xid_79_on_one_of_eight_taints_that_one_and_the_others_work_on(
+    bed: Bed,
+) -> None:
+    async with bed.kubelet() as kubelet, bed.running() as plugin:
+        await published(bed, plugin)
+        async with following(kubelet) as follower:
+            await until("all are healthy", lambda: len(follower.says(State.HEALTHY)) == 8)
+            hardware(bed).raise_xid(0, 79)
+            ill = await bed.slices_become("tainted", have((FIRST, names.TAINT_XID)))
+            await until("the kubelet is told", lambda: follower.says(State.UNHEALTHY) == {FIRST})
+            assert len(follower.says(State.HEALTHY)) == 7
+        assert follower.devices[FIRST].message == XID_79
+        (taint,) = taints(ill)[FIRST].values()
+        assert (taint["value"], taint["effect"]) == ("79", "NoSchedule")
+        claim = await bed.allocated_claim("a", SECOND)
+        assert len((await kubelet.prepare(DRIVER, [claim]))[claim.uid]) == 1
+        _, metrics = await fetch(plugin, "/metrics")
+        await until_event(bed, "GpuUnhealthy")
+        (problem,) = plugin.state()["health"]
+    assert problem["card"] == "0000:11:00.0"
+    assert 'dragoon_gpu_events_total{kind="xid",number="79"} 1.0' in metrics
+    assert 'dragoon_gpu_verdicts{kind="xid"} 1.0' in metrics
+    assert 'dragoon_gpu_verdicts{kind="memory"} 0.0' in metrics
+
+
+async def until_event(bed: Bed, reason: str) -> Object:
+    async with asyncio.timeout(10):
+        while True:
+            for event in (await bed.memory.list(EVENTS)).items:
+                if event["reason"] == reason:
+                    assert event["regarding"]["kind"] == "Node"
+                    return event
+            await asyncio.sleep(0.01)
+
+
+async def test_what_an_application_did_changes_nothing(bed: Bed) -> None:
+    async with bed.kubelet(), bed.running() as plugin:
+        await published(bed, plugin)
+        before = await bed.slices()
+        hardware(bed).raise_xid(0, 31)
+        hardware(bed).raise_xid(1, 62)
+        after = await bed.slices_become("the other one", have((SECOND, names.TAINT_XID)))
+        _, metrics = await fetch(plugin, "/metrics")
+    assert 'dragoon_gpu_events_total{kind="xid",number="31"} 1.0' in metrics
+    devices = [d for d in before[0]["spec"]["devices"] if d["name"] != SECOND]
+    assert [d for d in after[0]["spec"]["devices"] if d["name"] != SECOND] == devices
+
+
+async def test_a_fatal_xid_outlives_the_process_and_the_slices(bed: Bed) -> None:
+    async with bed.kubelet(), bed.running() as plugin:
+        await published(bed, plugin)
+        hardware(bed).raise_xid(0, 79)
+        await bed.slices_become("tainted", have((FIRST, names.TAINT_XID)))
+    async with bed.running() as plugin, bed.kubelet():  # a kubelet that starts wipes the slices
+        await bed.slices_become("tainted anew", have((FIRST, names.TAINT_XID)))
+    assert (bed.kubelet_root / "plugins" / DRIVER / "health.json").stat().st_mode & 0o777 == 0o600
+
+
+async def test_c20_after_a_reboot_the_card_is_offered_again(bed: Bed) -> None:
+    gpus = bed.gpus()
+    proc = gpus.roots.proc
+    async with bed.kubelet():
+        async with bed.running(gpus, proc_root=str(proc)) as plugin:
+            await published(bed, plugin)
+            hardware(bed).raise_xid(0, 79)
+            await bed.slices_become("tainted", have((FIRST, names.TAINT_XID)))
+        hardware(bed).reboot()
+        async with bed.running(proc_root=str(proc)):
+            await bed.slices_become("free", have())
+
+
+async def test_after_the_reset_that_the_driver_asks_for_the_card_is_offered_again(
+    bed: Bed,
+) -> None:
+    async with bed.kubelet() as kubelet, bed.running(inventory_seconds=1) as plugin:
+        await published(bed, plugin)
+        card = hardware(bed)
+        card.set_condition(0, RESET)
+        card.raise_xid(0, 79)
+        await bed.slices_become(
+            "tainted twice", have((FIRST, names.TAINT_XID), (FIRST, names.TAINT_RECOVERY))
+        )
+        card.lose(0)
+        await bed.slices_become(
+            "lost too", lambda now: names.TAINT_LOST in taints(now).get(FIRST, {})
+        )
+        card.reset(0)
+        card.bring_back(0)
+        await bed.slices_become("free", have())
+        async with following(kubelet) as follower:
+            await until("healthy", lambda: len(follower.says(State.HEALTHY)) == 8)
+        await until_event(bed, "GpuRecovered")
+
+
+async def test_a_tainted_device_stays_listed_and_its_claim_can_be_prepared_and_ended(
+    bed: Bed,
+) -> None:
+    async with bed.kubelet() as kubelet, bed.running() as plugin:
+        await published(bed, plugin)
+        claim = await bed.allocated_claim("a", FIRST)
+        hardware(bed).raise_xid(0, 79)
+        ill = await bed.slices_become("tainted", have((FIRST, names.TAINT_XID)))
+        assert len(ill[0]["spec"]["devices"]) == 8
+        await kubelet.prepare(DRIVER, [claim])
+        await kubelet.unprepare(DRIVER, [claim])
+        assert len((await bed.slices())[0]["spec"]["devices"]) == 8
+
+
+async def test_effects_are_a_setting_for_each_kind_lost_cards_included(bed: Bed) -> None:
+    effects = "xid=NoExecute,lost=NoExecute,memory-pending=None"
+    async with bed.kubelet() as kubelet, bed.running(taint_effects=effects) as plugin:
+        await published(bed, plugin)
+        card = hardware(bed)
+        card.set_condition(2, ConditionState(remap_pending=True, remap_failed=False))
+        card.raise_xid(0, 79)
+        card.lose(1)
+        card.raise_xid(1, 79)
+        found = await bed.slices_become(
+            "both tainted",
+            lambda now: (
+                {names.TAINT_XID, names.TAINT_LOST} <= set(taints(now).get(SECOND, {}))
+                and all(
+                    taint["effect"] == "NoExecute"
+                    for keys in taints(now).values()
+                    for taint in keys.values()
+                )
+            ),
+        )
+        async with following(kubelet) as follower:
+            await until("two are ill", lambda: follower.says(State.UNHEALTHY) == {FIRST, SECOND})
+            pending = next(d for d in follower.devices.values() if "row remap" in d.message)
+    assert pending.state is State.HEALTHY
+    assert set(taints(found)) == {FIRST, SECOND}
+
+
+async def test_the_taint_of_another_owner_stays_beside_it(bed: Bed) -> None:
+    patch = {"status": {"allocatable": {"nvidia.com/gpu": "8"}}}
+    await bed.memory.patch(NODES, NODE, patch, subresource="status")
+    async with bed.kubelet(), bed.running() as plugin:
+        await published(bed, plugin)
+        hardware(bed).raise_xid(0, 79)
+        found = await bed.slices_become(
+            "tainted", lambda now: names.TAINT_XID in taints(now).get(FIRST, {})
+        )
+    assert set(taints(found)[FIRST]) == {names.TAINT_OTHER_OWNER, names.TAINT_XID}
+    assert all(names.TAINT_OTHER_OWNER in keys for keys in taints(found).values())
+    assert len(taints(found)) == 8
+
+
+async def test_c50_without_an_api_server_the_kubelet_is_told_and_the_taint_comes_later(
+    bed: Bed,
+) -> None:
+    async with bed.kubelet() as kubelet, bed.running() as plugin:
+        await published(bed, plugin)
+        outage = bed.memory.faults.fail(times=None)
+        async with following(kubelet) as follower:
+            await until("all are healthy", lambda: len(follower.says(State.HEALTHY)) == 8)
+            hardware(bed).raise_xid(0, 79)
+            await until("the kubelet is told", lambda: follower.says(State.UNHEALTHY) == {FIRST})
+            await until("publishing was tried", lambda: outage.hits > 1)
+        outage.lift()
+        await bed.slices_become("tainted", have((FIRST, names.TAINT_XID)))
+
+
+async def test_a_link_that_goes_down_changes_the_nvlink_domain_at_once(bed: Bed) -> None:
+    gpus = bed.gpus("rtx3090-2way-bridge")
+    async with bed.kubelet(), bed.running(gpus) as plugin:
+        await published(bed, plugin)
+        assert len(await domains(bed)) == 1
+        card = hardware(bed)
+        for link in range(len(card.read().machine.cards[0].wires)):
+            card.drop_link(0, link)
+        card.raise_xid(0, 74)  # what a card says when a link fails
+        after = await bed.slices_become(
+            "no domain", lambda now: not any(_domain(d) for s in now for d in s["spec"]["devices"])
+        )
+        await until("told", lambda: {one["kind"] for one in plugin.state()["health"]} == {"nvlink"})
+        assert not taints(after)
+        for link in range(len(card.read().machine.cards[0].wires)):
+            card.raise_link(0, link)
+        card.raise_xid(0, 74)
+        await bed.slices_become(
+            "a domain again", lambda now: all(_domain(d) for d in now[0]["spec"]["devices"])
+        )
+
+
+async def domains(bed: Bed) -> set[str]:
+    return {_domain(d) for s in await bed.slices() for d in s["spec"]["devices"]} - {None}
+
+
+def _domain(device: Object) -> Any:
+    return attribute(device, "nvlinkDomain")
+
+
+async def divided(bed: Bed) -> tuple[NvmlGpus, int]:
+    """A node whose first card has a MIG instance at its first slice; and the instance's id."""
+    gpus = bed.gpus()
+    card = hardware(bed)
+    card.set_mig_mode(0, enabled=True)
+    card.make_by_hand(0, "1g.10gb", 0)
+    (instance,) = card.read().cards[0].instances
+    return gpus, instance.identity
+
+
+async def test_an_error_of_one_instance_taints_all_forms_that_share_its_memory_only(
+    bed: Bed,
+) -> None:
+    gpus, instance = await divided(bed)
+    async with bed.kubelet() as kubelet, bed.running(gpus, **ALL_FORMS) as plugin:
+        await published(bed, plugin)
+        await bed.slices_become("shares and instances", lambda now: len(_names(now)) > 16)
+        hardware(bed).raise_xid(0, 48, gpu_instance=instance)
+        found = await bed.slices_become(
+            "tainted", lambda now: any(names.TAINT_XID in keys for keys in taints(now).values())
+        )
+        hit = {name for name, keys in taints(found).items() if names.TAINT_XID in keys}
+        async with following(kubelet) as follower:
+            await until("told", lambda: hit <= follower.says(State.UNHEALTHY))
+            assert follower.says(State.UNHEALTHY) == hit
+    mine = {name for name in _names(found) if name.startswith(FIRST)}
+    assert f"{FIRST}-mig-1g10gb-0" in hit
+    assert hit < mine
+    assert f"{FIRST}-mig-1g10gb-3" in mine - hit
+
+
+async def test_an_error_of_a_divided_card_as_a_whole_taints_all_its_forms(bed: Bed) -> None:
+    async with bed.kubelet(), bed.running(**ALL_FORMS) as plugin:
+        await published(bed, plugin)
+        await bed.slices_become("shares and instances", lambda now: len(_names(now)) > 16)
+        hardware(bed).raise_xid(0, 79)
+        found = await bed.slices_become("tainted", lambda now: FIRST in taints(now))
+    mine = {name for name in _names(found) if name.startswith(FIRST)}
+    assert set(taints(found)) == mine
+    assert {f"{FIRST}-shared", f"{FIRST}-mig-1g10gb-0"} < mine
+
+
+def _names(slices: tuple[Object, ...]) -> list[str]:
+    return [d["name"] for s in slices for d in s["spec"].get("devices") or ()]
+
+
+async def test_an_event_of_an_unknown_card_is_counted_and_taints_nobody(bed: Bed) -> None:
+    events = MemoryEvents()
+    async with bed.kubelet(), bed.running(health=Sources(events, MemoryConditions())) as plugin:
+        await published(bed, plugin)
+        await until("somebody listens", lambda: events.polled > 0)
+        nowhere = GpuEvent(EventKind.XID, None, 79)
+        events.raise_(nowhere, nowhere, GpuEvent(EventKind.XID, PciAddress(0, 0xFE, 0), 79))
+        async with asyncio.timeout(10):
+            while "events_unknown_total 3.0" not in await metrics_of(plugin):  # noqa: ASYNC110
+                await asyncio.sleep(0.01)
+        assert not plugin.state()["health"]
+    assert not taints(await bed.slices())
+
+
+async def metrics_of(plugin: Plugin) -> str:
+    _, text = await fetch(plugin, "/metrics")
+    return text
+
+
+async def test_a_process_without_events_tells_the_kubelet_of_no_stream(bed: Bed) -> None:
+    async with bed.kubelet() as kubelet, bed.running(FixedGpus(Inventory())) as plugin:
+        await published(bed, plugin)
+        async with open_channel(kubelet.calls_go_to(DRIVER)) as channel:
+            with pytest.raises(KubeletError, match="UNIMPLEMENTED"):
+                await anext(watch_health(channel, HEALTH_VERSIONS[0]))
