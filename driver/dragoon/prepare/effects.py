@@ -13,8 +13,8 @@ import shutil
 import stat
 import struct
 import time
-from collections.abc import Iterable, Iterator
-from contextlib import AbstractContextManager, contextmanager, suppress
+from collections.abc import Iterable, Sequence
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -24,6 +24,7 @@ from dragoon.errors import StateError
 from dragoon.gpu.model import PciAddress
 from dragoon.gpu.port import MigCards
 from dragoon.prepare.cards import UNCHANGEABLE_CARDS, Cards
+from dragoon.prepare.descriptors import Opened, all_of, opened_regular
 
 _RETRYABLE = frozenset({errno.EIO, errno.ENOSPC, errno.EDQUOT, errno.EAGAIN, errno.EINTR})
 _HINTS = {
@@ -34,7 +35,6 @@ _HINTS = {
     errno.EPERM: "run the plugin as root, or give it this folder",
     errno.EIO: "check the disk",
 }
-_CHUNK = 65536
 _FIRST_PAUSE_S = 0.001
 _LONGEST_PAUSE_S = 0.02
 
@@ -203,7 +203,7 @@ class HostEffects:
 
     def write(self, path: Path, data: bytes, mode: int) -> None:
         flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW
-        with _Reported("write", path), _open(path, flags, mode) as descriptor:
+        with _Reported("write", path), Opened(path, flags, mode) as descriptor:
             os.fchmod(descriptor, mode)  # the umask must not decide who reads this
             rest = memoryview(data)
             while rest:
@@ -221,9 +221,12 @@ class HostEffects:
             path.chmod(mode)
 
     def patch(self, path: Path, offset: int, data: bytes) -> None:
-        with _Reported("patch", path), _open_regular(path, os.O_WRONLY) as descriptor:
+        with _Reported("patch", path), opened_regular(path, os.O_WRONLY) as descriptor:
             if descriptor is None:
-                raise StateError(f"cannot patch {path}: it is not a regular file any more")
+                raise StateError(
+                    f"cannot patch {path}: it is not a regular file any more",
+                    hint="a container replaced it: delete its pod",
+                )
             os.pwrite(descriptor, data, offset)
 
     def remove_tree(self, path: Path) -> None:
@@ -246,16 +249,13 @@ class HostEffects:
     def read(self, path: Path) -> bytes | None:
         with _Reported("read", path):
             try:
-                descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+                with Opened(path, os.O_RDONLY) as descriptor:
+                    return all_of(descriptor)
             except FileNotFoundError:
                 return None
-            try:
-                return _all_of(descriptor)
-            finally:
-                os.close(descriptor)
 
     def peek(self, path: Path, size: int) -> bytes | None:
-        with _Reported("read", path), _open_regular(path, os.O_RDONLY) as descriptor:
+        with _Reported("read", path), opened_regular(path, os.O_RDONLY) as descriptor:
             return None if descriptor is None else os.pread(descriptor, size, 0)
 
     def mode(self, path: Path) -> int | None:
@@ -292,63 +292,43 @@ class HostEffects:
                 self._boot_id = self._boot_file.read_text(encoding="ascii").strip()
         return self._boot_id
 
-    @contextmanager
-    def lock(self, path: Path, keys: Iterable[str], patience: float) -> Iterator[None]:
-        """One byte of the lock file stands for one key (fcntl(2), open file description locks).
-
-        Such a lock belongs to the open file, not to the process: it keeps out other threads too,
-        and the kernel drops it when the process dies.
-        """
-        with _Reported("lock", path):
-            descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        try:
-            until = time.monotonic() + patience
-            for key in sorted(set(keys)):
-                _lock_byte(descriptor, path, key, until)
-            yield
-        finally:
-            os.close(descriptor)
+    def lock(
+        self, path: Path, keys: Iterable[str], patience: float
+    ) -> AbstractContextManager[None]:
+        return _Locked(path, sorted(set(keys)), patience)
 
     def _fsync(self, path: Path, flags: int) -> None:
-        with _Reported("sync", path), _open(path, flags) as descriptor:
+        with _Reported("sync", path), Opened(path, flags) as descriptor:
             os.fsync(descriptor)
 
 
-def _all_of(descriptor: int) -> bytes:
-    parts = []
-    while part := os.read(descriptor, _CHUNK):
-        parts.append(part)
-    return b"".join(parts)
+class _Locked(AbstractContextManager[None]):
+    """One byte of the lock file stands for one key (fcntl(2), open file description locks).
 
-
-@contextmanager
-def _open(path: Path, flags: int, mode: int = 0) -> Iterator[int]:
-    descriptor = os.open(path, flags | os.O_CLOEXEC, mode)
-    try:
-        yield descriptor
-    finally:
-        os.close(descriptor)
-
-
-@contextmanager
-def _open_regular(path: Path, flags: int) -> Iterator[int | None]:
-    """Opens a file only once it is known to be a regular one: opening a device or a pipe acts.
-
-    O_PATH opens the name alone; what it stands for is opened through it and cannot be swapped.
+    Such a lock belongs to the open file, not to the process: it keeps out other threads too, and
+    the kernel drops it when the process dies.
     """
-    try:
-        named = os.open(path, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC)
-    except FileNotFoundError:
-        yield None
-        return
-    try:
-        if stat.S_ISREG(os.fstat(named).st_mode):
-            with _open(Path(f"/proc/self/fd/{named}"), flags) as descriptor:
-                yield descriptor
-        else:
-            yield None
-    finally:
-        os.close(named)
+
+    __slots__ = ("_descriptor", "_keys", "_path", "_patience")
+
+    def __init__(self, path: Path, keys: Sequence[str], patience: float) -> None:
+        self._path = path
+        self._keys = keys
+        self._patience = patience
+
+    def __enter__(self) -> None:
+        until = time.monotonic() + self._patience
+        with _Reported("lock", self._path):
+            self._descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            for key in self._keys:
+                _lock_byte(self._descriptor, self._path, key, until)
+        except BaseException:
+            os.close(self._descriptor)
+            raise
+
+    def __exit__(self, *_: object) -> None:
+        os.close(self._descriptor)
 
 
 def _lock_byte(descriptor: int, path: Path, key: str, until: float) -> None:

@@ -6,7 +6,7 @@ another plugin process (rolling update: both get calls in any order).
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -183,11 +183,9 @@ class Executor:
                 if key not in _shared(contents.entries):
                     remove_region(self.effects, self._paths, region)
 
-    @contextmanager
-    def locked(self, keys: Iterable[str]) -> Iterator[None]:
+    def locked(self, keys: Iterable[str]) -> AbstractContextManager[None]:
         """Holds keys of `claim_key` and `effect_keys`."""
-        with self.effects.lock(self._paths.lock, keys, self._patience):
-            yield
+        return self.effects.lock(self._paths.lock, keys, self._patience)
 
     def own(self, uid: str) -> Entry | None:
         """The entry of a claim; a damaged one is set aside. The caller has its lock.

@@ -226,7 +226,7 @@ def _aside(path: Path) -> Path:
 
 
 def _encode(entry: Entry, unknown: dict[str, Any]) -> bytes:
-    body = msgspec.json.encode(msgspec.to_builtins(entry) | unknown)
+    body = msgspec.json.encode(msgspec.to_builtins(entry) | unknown if unknown else entry)
     return msgspec.json.encode(_Envelope(_checksum(body), msgspec.Raw(body))) + b"\n"
 
 

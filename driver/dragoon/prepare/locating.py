@@ -4,7 +4,7 @@ from dragoon.api.claims import AllocatedDevice, ClaimRef
 from dragoon.api.forms import Form
 from dragoon.errors import DeviceLostError, HardwareError, UnknownDeviceError
 from dragoon.gpu import naming
-from dragoon.gpu.model import Gpu, Inventory, LostGpu
+from dragoon.gpu.model import Gpu, Inventory, LostGpu, PciAddress
 from dragoon.prepare.given import form_of
 from dragoon.prepare.settings import PrepareSettings
 
@@ -25,8 +25,10 @@ def locate(
             f"this node's pool is {settings.pool!r}",
             hint="the pod runs on another node than its devices: check its nodeName",
         )
-    every = inventory.cards
-    cards = [card for card in every if _has(card, result.device)]
+    address = naming.address_of(result.device)
+    cards: list[Gpu | LostGpu] = []
+    if address is not None and _is_named(result.device, address):
+        cards = [card for card in inventory.cards if card.address == address]
     if len(cards) > 1:
         raise HardwareError(
             f"claim {ref}: {len(cards)} GPUs answer at the address of {result.device}",
@@ -45,9 +47,10 @@ def locate(
     )
 
 
-def _has(card: Gpu | LostGpu, device: str) -> bool:
-    """Whether a device is of that card. Which MIG profiles there are, only the card itself says."""
+def _is_named(device: str, address: PciAddress) -> bool:
+    """Whether a device of the card at that address may have this name.
+
+    Which MIG profiles there are, only the card itself says.
+    """
     name = _NAMES.get(form_of(device))
-    if card.address is None or name is None:
-        return card.address is not None and naming.address_of(device) == card.address
-    return name(card.address) == device
+    return name is None or name(address) == device

@@ -1,13 +1,14 @@
 """The settings of prepare, all in one frozen object."""
 
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 from dragoon.api.names import check_driver_name
 from dragoon.prepare.paths import Paths
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class PrepareSettings:
     """How this node prepares claims. Times are seconds.
 
@@ -45,7 +46,7 @@ class PrepareSettings:
     def __post_init__(self) -> None:
         check_driver_name(self.driver)
 
-    @property
+    @cached_property
     def paths(self) -> Paths:
         """The files of claims."""
         return Paths(self.driver, self.state_folder, self.cdi_folder, self.cgroup_root)
