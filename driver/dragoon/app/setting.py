@@ -58,8 +58,9 @@ def _allowed(schema: Mapping[str, Any]) -> str:
         return "one of " + ", ".join(schema["enum"])
     if schema["type"] == "boolean":
         return "true or false"
-    if schema["type"] == "number":
-        return f"a number from {schema['minimum']:g} to {schema['maximum']:g}"
+    if schema["type"] in {"number", "integer"}:
+        kind = "a number" if schema["type"] == "number" else "a whole number"
+        return f"{kind} from {schema['minimum']:g} to {schema['maximum']:g}"
     if schema.get("pattern") == "^/":
         return "an absolute path"
     if schema.get("pattern") == "^(/|$)":

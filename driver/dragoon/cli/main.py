@@ -22,6 +22,10 @@ COMMANDS: Final = {
         "plugin",
         "Run the node process: publish this node's GPUs and prepare claims for its kubelet.",
     ),
+    "controller": Lazy(
+        "controller",
+        "Run the controller: place gangs, watch over all claims, wake kubelets that wait.",
+    ),
     "devices": Lazy("devices", "Show the devices that this node would publish."),
     "mig": Lazy("mig", "Show how the GPUs of this node are divided by MIG."),
     "usage": Lazy("usage", "Show what the claims of this node use of what they have."),

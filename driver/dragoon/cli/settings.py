@@ -1,22 +1,25 @@
-"""The settings of the plugin as options of a command: made from the one table in app.config."""
+"""The settings of a process as options of a command: made from the one table in app."""
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 import click
 
 from dragoon.app import config
+from dragoon.app.setting import Setting
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
 
-def setting_options(*names: str) -> Callable[[_Command], _Command]:
+def setting_options(
+    *names: str, table: Mapping[str, Setting] = config.SETTINGS
+) -> Callable[[_Command], _Command]:
     """Adds `--config` and an option for each named setting; the command gets them as keywords."""
 
     def add(command: _Command) -> _Command:
         for name in reversed(names):
-            setting = config.SETTINGS[name]
+            setting = table[name]
             command = click.option(
                 setting.flag, name, default=None, metavar="TEXT", help=setting.text
             )(command)
@@ -28,6 +31,6 @@ def setting_options(*names: str) -> Callable[[_Command], _Command]:
 
 
 def load(options: dict[str, Any]) -> config.PluginConfig:
-    """The settings from this command line, the environment and the config file."""
+    """The plugin's settings from this command line, the environment and the config file."""
     flags = {name: value for name, value in options.items() if name != "file"}
     return config.load(flags, os.environ, file=options["file"])

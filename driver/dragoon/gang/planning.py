@@ -18,7 +18,7 @@ from dragoon.gang.remembering import Case, Memory, Pace, Reporter
 from dragoon.gang.turns import Turns
 from dragoon.gang.world import World
 
-Planner = Callable[[GangAsk, PlacementSnapshot, Budget], Outcome]
+Planner = Callable[[PlacementSnapshot, GangAsk, Budget], Outcome]
 
 
 class Planning:
@@ -94,7 +94,7 @@ class Planning:
             memory.room = self.room
             ask, placement = self._question(gang, case, view, request)
             started = self._clock()
-            outcome = await asyncio.to_thread(self._planner, ask, placement, Budget())
+            outcome = await asyncio.to_thread(self._planner, placement, ask, Budget())
             memory.planned_at = self._clock()
             memory.planned_for = memory.planned_at - started
             memory.outcome = outcome

@@ -81,11 +81,15 @@ class World:
         """A raw claim."""
         return self.copies.claims.get(name, namespace)
 
-    def pods_using(self, namespace: str, claim: str) -> tuple[Raw, ...]:
-        """The raw pods that name a claim."""
+    def users(self, namespace: str, claim: str) -> tuple[PodRecord, ...]:
+        """The pods that name a claim."""
         keys = self._users.get(Key(namespace, claim), ())
         pods = (self.copies.pods.get(key.name, key.namespace) for key in keys)
-        return tuple(pod.raw for pod in pods if pod is not None and pod.raw is not None)
+        return tuple(pod for pod in pods if pod is not None)
+
+    def pods_using(self, namespace: str, claim: str) -> tuple[Raw, ...]:
+        """The raw pods that name a claim."""
+        return tuple(pod.raw for pod in self.users(namespace, claim) if pod.raw is not None)
 
     def rules(self) -> tuple[RuleFacts, ...]:
         """The DeviceTaintRules of ours."""

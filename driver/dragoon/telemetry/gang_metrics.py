@@ -39,7 +39,7 @@ class GangMetrics(Metrics):
     def __init__(self, version: str) -> None:
         super().__init__(version, SPECS)
 
-    def leading(self, now: bool) -> None:  # noqa: FBT001 - reads as leading(True)
+    def leading(self, *, now: bool) -> None:
         """Whether this process leads now."""
         self._gauges["dragoon_leading"].set(now)
 

@@ -1,0 +1,246 @@
+"""The controller process: gangs, the arbiter and the nudge wired together (`dragoon controller`).
+
+Several processes may run; a Lease decides which one works. All of them keep their copies of the
+cluster current, so that another one takes over in seconds. Stop: the Lease is given back; what is
+half done the next leader finds in the API.
+"""
+
+import asyncio
+import contextlib
+import signal
+import time
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import structlog
+
+from dragoon import __version__
+from dragoon.allocator.gang.planning import plan as gang_plan
+from dragoon.allocator.model import Slice
+from dragoon.api.gang import GangObject, Phase
+from dragoon.app.config import parse_listen
+from dragoon.app.controller_config import ControllerConfig
+from dragoon.app.gang_reporting import GangReporter
+from dragoon.app.supervision import Part, keep_running
+from dragoon.errors import DragoonError
+from dragoon.gang.admission import Proof, demand_gate
+from dragoon.gang.arbiter.watching import Arbiter
+from dragoon.gang.cleaning import Cleaning
+from dragoon.gang.controlling import GangController
+from dragoon.gang.copies import Copies
+from dragoon.gang.looking import Looker
+from dragoon.gang.planning import Planner
+from dragoon.gang.protocol.executing import Executor, Written
+from dragoon.gang.queueing import Queue
+from dragoon.gang.remembering import Pace
+from dragoon.gang.world import FamilyKey, Listener, World
+from dragoon.kube.connecting import connect
+from dragoon.kube.events import EventRecorder
+from dragoon.kube.informer import Change
+from dragoon.kube.leading import DEFAULT, Election, Timing
+from dragoon.kube.port import Api
+from dragoon.kube.throttling import Throttle, ThrottledApi
+from dragoon.telemetry.endpoint import Endpoint
+from dragoon.telemetry.gang_metrics import GangMetrics
+
+_log = structlog.get_logger(__name__)
+
+COMPONENT: Final = "dragoon-controller"
+_PROOF_EVERY_S: Final = 60.0
+_PROOF_AGAIN_S: Final = 2.0
+
+
+class Controller:
+    """The parts of one controller process. Made from ports, so that tests give their own."""
+
+    def __init__(
+        self,
+        config: ControllerConfig,
+        *,
+        api: Api,
+        planner: Planner = gang_plan,
+        pace: Pace | None = None,
+        timing: Timing = DEFAULT,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._config = config
+        self._api = api
+        self._clock = clock
+        self.metrics = GangMetrics(__version__)
+        identity = f"{config.pod_name or 'controller'}-{uuid.uuid4().hex[:8]}"
+        self._events = EventRecorder(api, COMPONENT, identity)
+        self._reporter = GangReporter(self.metrics, self._events)
+        # The Lease is written past the limit: a burst of allocations must not cost leadership.
+        self._election = Election(
+            api,
+            namespace=config.pod_namespace,
+            name=config.lease_name,
+            identity=identity,
+            timing=timing,
+            clock=clock,
+        )
+        writing = ThrottledApi(api, Throttle(config.kube_api_qps, config.kube_api_burst))
+        executor = Executor(writing, writers=config.writers)
+        self._copies = Copies(api)
+        self._queue: Queue[FamilyKey] = Queue(clock)
+        self.world = World(self._copies, Listener(self._changed, self._room, self._swept))
+        self._cleaning = Cleaning(self.world, executor)
+        looker = Looker(
+            writing,
+            self.world,
+            planner,
+            settings=config.protocol,
+            reporter=self._reporter,
+            again=self._again,
+            executor=executor,
+            pace=pace,
+            clock=clock,
+        )
+        self._gangs = GangController(
+            writing, self.world, looker, self._queue, teller=self._reporter, clock=clock
+        )
+        self._arbiter = Arbiter(
+            self.world,
+            executor,
+            written=self._written,
+            note=self._reporter.alone,
+            seen=self._reporter.given_twice,
+        )
+        self._copies.claims.subscribe(
+            lambda change: self._arbiter.claim_changed(change.old, change.new)
+        )
+        self._copies.slices.subscribe(self._slice)
+        self._proof: Proof | None = None
+        self._problem = "the gate of gangs has not been proved yet"
+        host, port = parse_listen(config.listen)
+        self.endpoint = Endpoint(
+            host, port, metrics=self.metrics, not_ready=self.not_ready, state=self.state
+        )
+
+    async def run(self, stop: asyncio.Event) -> None:
+        """Works until `stop` is set. Raises DragoonError when it cannot start."""
+        async with self.endpoint, asyncio.TaskGroup() as group:
+            tasks = [
+                group.create_task(keep_running(part, self.metrics), name=part.name)
+                for part in self._parts()
+            ]
+            await stop.wait()
+            _log.info("stopping: the lease is given back")
+            for task in tasks:
+                task.cancel()
+
+    def not_ready(self) -> Sequence[str]:
+        """What is missing for readiness: lists, and the gate. A standby is ready too."""
+        missing = [f"{plural} are not listed yet" for plural in self._copies.not_synced]
+        return [*missing, *([self._problem] if self._problem else [])]
+
+    def state(self) -> Mapping[str, Any]:
+        """What /debug/state shows."""
+        return {
+            "version": __version__,
+            "driver": self._config.driver_name,
+            "leading": self._election.is_leading,
+            "leader": self._election.leader,
+            "gate": self._problem or "proved",
+            "finalizerByPolicy": self._proof.finalizer if self._proof else None,
+            "gangs": self._by_phase(),
+            "waiting": len(self._queue),
+            "copies": {
+                resource.plural: {
+                    "objects": len(informer.items()),
+                    "synced": informer.state.synced,
+                    "error": str(informer.state.last_error) if informer.state.last_error else None,
+                }
+                for resource, informer in self._copies.informers.items()
+            },
+        }
+
+    def _parts(self) -> tuple[Part, ...]:
+        return (
+            *(
+                Part(f"watch {resource.plural}", informer.run)
+                for resource, informer in self._copies.informers.items()
+            ),
+            Part("events", self._events.run),
+            Part("gate", self._prove),
+            Part("leading", self._stand),
+        )
+
+    async def _stand(self) -> None:
+        """Stands for election once the copies are there, and works while elected."""
+        await self._copies.synced()
+        await self._election.lead(self._work)
+
+    async def _work(self) -> None:
+        self.metrics.leading(now=True)
+        try:
+            await self._copies.refresh()
+            async with asyncio.TaskGroup() as group:
+                for part in (
+                    Part("gangs", self._gangs.run),
+                    Part("arbiter", self._arbiter.run),
+                    Part("sweep", self._cleaning.run),
+                ):
+                    group.create_task(keep_running(part, self.metrics), name=part.name)
+        finally:
+            self.metrics.leading(now=False)
+
+    async def _prove(self) -> None:
+        """Proves now and then that pods of gangs are held."""
+        while True:
+            self.metrics.gangs(self._by_phase())
+            try:
+                self._proof = await demand_gate(
+                    self._api, self._config.pod_namespace, self._config.proof_class
+                )
+            except DragoonError as error:
+                if self._problem != str(error):
+                    _log.error("the gate is not proved", code=error.code, error=str(error))
+                self._problem = str(error)
+            else:
+                if self._problem:
+                    _log.info("the gate holds", finalizer_by_policy=self._proof.finalizer)
+                self._problem = ""
+            await asyncio.sleep(_PROOF_AGAIN_S if self._problem else _PROOF_EVERY_S)
+
+    def _by_phase(self) -> dict[str, int]:
+        counts = dict.fromkeys(map(str, Phase), 0)
+        for one in self._copies.gangs.values():
+            if one.status.phase is not None:
+                counts[one.status.phase] += 1
+        return counts
+
+    def _slice(self, change: Change[Slice]) -> None:
+        for one in (change.old, change.new):
+            if one is not None:
+                self._arbiter.pool_changed(one.pool)
+
+    def _written(self, written: Written) -> None:
+        self._copies.observe(*written)
+
+    def _again(self, gang: GangObject, tick: float) -> None:
+        self._queue.add_at(FamilyKey(gang.namespace, gang.group), tick)
+
+    def _changed(self, key: FamilyKey) -> None:
+        self._gangs.changed(key)
+
+    def _room(self) -> None:
+        self._gangs.room()
+        self._cleaning.changed()
+
+    def _swept(self) -> None:
+        self._cleaning.changed()
+
+
+async def serve(config: ControllerConfig) -> None:
+    """The controller from its settings until SIGTERM or SIGINT."""
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop.set)
+    async with contextlib.AsyncExitStack() as stack:
+        api = await connect(Path(config.kubeconfig) if config.kubeconfig else None)
+        stack.push_async_callback(api.close)
+        await Controller(config, api=api).run(stop)

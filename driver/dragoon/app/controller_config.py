@@ -1,0 +1,132 @@
+"""The settings of `dragoon controller`; see `loading` for where they come from."""
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Final, Literal
+
+import msgspec
+from msgspec import Meta
+
+from dragoon.api.names import CLASS_GPU, DRIVER_NAME, check_driver_name
+from dragoon.app import loading
+from dragoon.app.config import parse_listen
+from dragoon.gang.protocol.model import OnStuck, Settings
+
+
+class ControllerConfig(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """The settings of one controller process. Times in seconds."""
+
+    driver_name: Annotated[
+        str, Meta(description="The driver's name in slices and claims; as for the plugin.")
+    ] = DRIVER_NAME
+    kubeconfig: Annotated[
+        str,
+        Meta(
+            description="How to reach the API server; empty means $KUBECONFIG, else the pod's ServiceAccount, else ~/.kube/config."
+        ),
+    ] = ""
+    lease_name: Annotated[
+        str,
+        Meta(
+            pattern="^[a-z0-9]([-a-z0-9.]{0,61}[a-z0-9])?$",
+            description="The Lease by which several controllers agree on one that works.",
+        ),
+    ] = "dragoon-controller"
+    kube_api_qps: Annotated[
+        float,
+        Meta(ge=1, le=10000, description="Writes to the API server in a second, on average."),
+    ] = 50.0
+    kube_api_burst: Annotated[
+        int, Meta(ge=1, le=100000, description="Writes that may be made at once.")
+    ] = 100
+    writers: Annotated[
+        int, Meta(ge=1, le=1024, description="Requests that are under way at the same time.")
+    ] = 32
+    scheduler_qps: Annotated[
+        float,
+        Meta(
+            ge=1,
+            le=10000,
+            description="kube-scheduler's --kube-api-qps: how long its decisions in flight are waited for follows from it.",
+        ),
+    ] = 50.0
+    stuck_seconds: Annotated[
+        float,
+        Meta(
+            ge=1,
+            le=86400,
+            description="For how long kube-scheduler has to call a member unschedulable before anything is done.",
+        ),
+    ] = 30.0
+    repair: Annotated[
+        bool,
+        Meta(
+            description="Evict a member that cannot be bound and that its owner makes again, if there is room elsewhere."
+        ),
+    ] = True
+    on_stuck: Annotated[
+        Literal["Wait", "Release"],
+        Meta(
+            description="What is done with a gang that cannot start: wait and say why, or suspend and resume its Job."
+        ),
+    ] = "Wait"
+    slot_grace_seconds: Annotated[
+        float,
+        Meta(
+            ge=0,
+            le=86400,
+            description="How long the devices of a member that died wait for its successor.",
+        ),
+    ] = 300.0
+    proof_class: Annotated[
+        str,
+        Meta(
+            description="A DeviceClass of this driver, for the proof that claims get a finalizer."
+        ),
+    ] = CLASS_GPU
+    listen: Annotated[
+        str, Meta(description="Where /metrics, /healthz, /readyz and /debug/state are served.")
+    ] = ":8081"
+    log_level: Annotated[
+        Literal["debug", "info", "warning", "error"], Meta(description="Which lines are logged.")
+    ] = "info"
+    log_format: Annotated[
+        Literal["auto", "json", "text"],
+        Meta(description="How they look; auto is text on a terminal, else JSON."),
+    ] = "auto"
+    pod_name: Annotated[str, Meta(description="This pod's name (downward API).")] = ""
+    pod_namespace: Annotated[
+        str,
+        Meta(
+            description="This pod's namespace (downward API): the Lease and the proof of the gate are there."
+        ),
+    ] = "dragoon-system"
+
+    @property
+    def protocol(self) -> Settings:
+        """The settings of the gang protocol."""
+        return Settings(
+            qps=self.scheduler_qps,
+            stuck_after=self.stuck_seconds,
+            repair=self.repair,
+            slot_grace=self.slot_grace_seconds,
+            on_stuck=OnStuck(self.on_stuck),
+        )
+
+
+SETTINGS: Final = loading.table_of(ControllerConfig)
+
+
+def load(
+    flags: Mapping[str, Any], environment: Mapping[str, str], *, file: str | None = None
+) -> ControllerConfig:
+    """The settings of the controller from all sources; see `loading.load`. Raises ConfigError."""
+    config = loading.load(ControllerConfig, SETTINGS, flags, environment, file=file)
+    check_driver_name(config.driver_name)
+    parse_listen(config.listen)
+    return config
+
+
+def reference() -> str:
+    """The controller's part of docs/configuration.md, made from the table."""
+    lines = ["", "## Controller", "", "`dragoon controller` takes these in the same way:", ""]
+    return "\n".join([*lines, *loading.table_lines(SETTINGS.values())]) + "\n"
