@@ -1,39 +1,28 @@
 """Random lives of a node with shares: pods of every tier and whole GPUs on cards that are too few.
 
-The API server may be wrong: what it allocates together can be more than the cards have. The model
-knows which containers may live, as in test_prepare_machine.
+The API server may be wrong: what it allocates together can be more than the cards have.
 """
 
-import asyncio
-import errno
-import random
-from collections.abc import Coroutine, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
 
-import pytest
-from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+from hypothesis.stateful import initialize, invariant, precondition, rule
 
 from dragoon.api.claims import ClaimRef
 from dragoon.api.enforcement import Tier
 from dragoon.api.opaque_config import TimeSlice
-from dragoon.errors import ClaimError, DeviceBusyError, StateError
+from dragoon.errors import ClaimError, DeviceBusyError, DragoonError, StateError
 from dragoon.gpu.model import PciAddress
-from dragoon.prepare.effects_memory import Crash, Faults, MemoryEffects
+from dragoon.prepare.effects_memory import MemoryEffects
 from dragoon.prepare.enforcement import region
 from dragoon.prepare.enforcement.hami import region_file
-from dragoon.prepare.engine import Engine
-from dragoon.prepare.injection import inject
-from dragoon.prepare.journal import Journal
-from dragoon.prepare.port import PreparedDevice
+from tests.property.node_life import PATHS, NodeLife, run_lives, timeout
 from tests.unit.prepare.scene import gpu, result
 from tests.unit.prepare.sharing import (
     CARD,
     GIB,
-    PATHS,
     asks,
     container,
     pod_with_claims,
@@ -41,17 +30,7 @@ from tests.unit.prepare.sharing import (
     sharing_scene,
 )
 
-T = TypeVar("T")
 CARDS = 2
-# One prepare of a share of the tier hami has 20 effects.
-FAULTS = st.one_of(
-    st.builds(lambda k: Faults(crash_at=k), st.integers(0, 26)),
-    st.builds(
-        lambda k, number: Faults(failures={k: number}),
-        st.integers(0, 26),
-        st.sampled_from([errno.ENOSPC, errno.EIO, errno.EROFS]),
-    ),
-)
 
 
 @dataclass(frozen=True)
@@ -72,16 +51,16 @@ class Owner:
     parts: tuple[Part, ...]
 
 
-class SharingLife(RuleBasedStateMachine):
+Parts = tuple[Part, ...]
+
+
+class SharingLife(NodeLife[Parts]):
+    effects_of_a_call = 26
+    """One prepare of a share of the tier hami has 20."""
+
     def __init__(self) -> None:
-        super().__init__()
-        self.scene = sharing_scene(Tier.CGROUP, Tier.HAMI, Tier.NONE, interval=TimeSlice.LONG)
-        self.runner = asyncio.Runner()
-        self.boots = 1
-        self.parts: dict[ClaimRef, tuple[Part, ...]] = {}
+        super().__init__(sharing_scene(Tier.CGROUP, Tier.HAMI, Tier.NONE, interval=TimeSlice.LONG))
         self.owners: dict[ClaimRef, Owner] = {}
-        self.answers: dict[ClaimRef, tuple[PreparedDevice, ...]] = {}
-        self.in_use: set[ClaimRef] = set()
 
     @initialize(data=st.data())
     def power_on(self, data: st.DataObject) -> None:
@@ -125,7 +104,7 @@ class SharingLife(RuleBasedStateMachine):
         )
         everything = tuple(part for parts in claims.values() for part in parts)
         for claim, ref in refs.items():
-            self.parts[ref] = claims[claim]
+            self.claims[ref] = claims[claim]
             self.owners[ref] = Owner(pod["metadata"]["uid"], tier, everything)
 
     def set_cgroups(self) -> None:
@@ -133,84 +112,22 @@ class SharingLife(RuleBasedStateMachine):
         for owner in self.owners.values():
             self.scene.disk.cards.cgroups.add(PATHS.pod_cgroups(owner.uid)[0])
 
-    def start(self) -> None:
-        self.effects = MemoryEffects(self.scene.disk)
-        self.engine: Engine = self.scene.engine(self.effects, wait_s=0.0)
-        self.run(self.engine.start())
+    def check_boot(self) -> None:
+        self.set_cgroups()
 
-    def run(self, work: Coroutine[Any, Any, T]) -> T:
-        return self.runner.run(work)
-
-    def arm(self, faults: Faults | None) -> None:
-        """Faults count from the next effect on."""
-        done = len(self.effects.performed)
-        found = faults or Faults()
-        self.effects.faults = Faults(
-            crash_at=None if found.crash_at is None else done + found.crash_at,
-            failures={done + k: number for k, number in found.failures.items()},
-        )
-
-    def some_claim(self, data: st.DataObject) -> ClaimRef:
-        return data.draw(st.sampled_from(sorted(self.parts, key=lambda one: one.name)))
-
-    @rule(data=st.data(), faults=st.none() | FAULTS)
-    def prepare(self, data: st.DataObject, faults: Faults | None) -> None:
-        claim = self.some_claim(data)
-        self.arm(faults)
-        try:
-            answer = self.run(self.engine.prepare(claim))
-        except Crash:
-            self.start()
-        except DeviceBusyError:
+    def check_refusal(self, claim: ClaimRef, error: DragoonError, *, broken: bool) -> None:
+        if isinstance(error, DeviceBusyError):
             assert self.crowded(claim), "refused without a reason"
-        except ClaimError as error:
-            told = str(error)
-            assert not fit(self.parts[claim]), told
-        except StateError:
-            assert faults is not None
+        elif isinstance(error, ClaimError):
+            assert not fit(self.claims[claim]), str(error)
         else:
-            assert answer == self.answers.setdefault(claim, answer)
-            self.in_use.add(claim)
-        self.arm(None)
+            assert isinstance(error, StateError)
+            assert broken
 
     def crowded(self, claim: ClaimRef) -> bool:
         """Whether the journal holds so much for others that this claim has no room."""
-        journal = Journal(MemoryEffects(self.scene.disk), PATHS).contents()
-        held = {entry.claim for entry in journal.entries} - {claim}
-        return not fit([part for one in (claim, *held) for part in self.parts[one]])
-
-    @rule(data=st.data(), faults=st.none() | FAULTS)
-    def unprepare(self, data: st.DataObject, faults: Faults | None) -> None:
-        claim = self.some_claim(data)
-        self.in_use.discard(claim)
-        self.arm(faults)
-        try:
-            self.run(self.engine.unprepare(claim))
-        except Crash:
-            self.start()
-        except StateError:
-            assert faults is not None
-        else:
-            assert not any(claim.uid in name for name in self.scene.files)
-        self.arm(None)
-
-    @rule()
-    def restart(self) -> None:
-        self.effects.kill()
-        self.start()
-
-    @rule(seed=st.none() | st.integers(0, 1000))
-    def cut_power(self, seed: int | None) -> None:
-        self.effects.kill()
-        self.in_use.clear()
-        self.boots += 1
-        self.scene.disk.power_cut(
-            f"boot-{self.boots}",
-            wiped=[PATHS.cdi_folder],
-            luck=None if seed is None else random.Random(seed),  # noqa: S311 - a seeded fault
-        )
-        self.set_cgroups()
-        self.start()
+        others = {entry.claim for entry in self.journal().entries} - {claim}
+        return not fit([part for one in (claim, *others) for part in self.claims[one]])
 
     @rule(data=st.data(), how=st.sampled_from(["spec", "region", "caps"]))
     @precondition(lambda self: self.in_use)
@@ -228,7 +145,7 @@ class SharingLife(RuleBasedStateMachine):
     @invariant()
     def no_card_gives_more_than_it_has(self) -> None:
         for card in range(CARDS):
-            held = [p for claim in self.in_use for p in self.parts[claim] if p.card == card]
+            held = [p for claim in self.in_use for p in self.claims[claim] if p.card == card]
             assert fit(held), held
 
     @invariant()
@@ -244,7 +161,7 @@ class SharingLife(RuleBasedStateMachine):
                     for card in range(CARDS)
                     if owned(owner, card)
                 ]
-            for part in self.parts[claim]:
+            for part in self.claims[claim]:
                 if owner.tier == "cgroup":
                     key = (PciAddress(0, 0x10 + part.card, 0), PATHS.pod_cgroups(owner.uid)[0])
                     assert cards.caps[key] == owned(owner, part.card)
@@ -255,24 +172,15 @@ class SharingLife(RuleBasedStateMachine):
     def every_container_can_restart(self) -> None:
         disk = self.scene.disk
         files = disk.files()
-        documents = [data for path, data in files.items() if path.parent == PATHS.cdi_folder]
         for claim in self.in_use:
-            got = inject(documents, [i for one in self.answers[claim] for i in one.cdi_ids])
-            for mount in got.mounts:
+            for mount in self.inside(claim).mounts:
                 host = Path(mount.host_path)
                 assert host in files or disk.find_folder(host) is not None
 
-    def teardown(self) -> None:
-        try:
-            self.arm(None)
-            for claim in self.parts:
-                self.run(self.engine.unprepare(claim))
-            cards = self.scene.disk.cards
-            assert self.scene.files == {}, "something leaked"
-            assert MemoryEffects(self.scene.disk).names(PATHS.region_folder) == ()
-            assert (cards.caps, cards.time_slices) == ({}, {})
-        finally:
-            self.runner.close()
+    def check_end(self) -> None:
+        cards = self.scene.disk.cards
+        assert MemoryEffects(self.scene.disk).names(PATHS.region_folder) == ()
+        assert (cards.caps, cards.time_slices) == ({}, {})
 
 
 def owned(owner: Owner, card: int) -> int:
@@ -292,12 +200,6 @@ def fit(parts: Sequence[Part]) -> bool:
     return True
 
 
-SharingLife.TestCase.settings = settings(
-    max_examples=60,
-    stateful_step_count=25,
-    deadline=None,
-    suppress_health_check=[HealthCheck.too_slow],
-)
-test_no_life_of_a_node_gives_more_of_a_gpu_than_there_is = pytest.mark.timeout(300)(
-    SharingLife.TestCase
-)
+@timeout
+def test_no_life_of_a_node_gives_more_of_a_gpu_than_there_is() -> None:
+    run_lives(SharingLife, lives=60, steps=25)
