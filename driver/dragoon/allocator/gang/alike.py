@@ -45,6 +45,7 @@ class Likeness:
             )
         )
         self._known: dict[Facts, tuple[Hashable, tuple[Any, ...]]] = {}
+        self._names: dict[str, tuple[tuple[str, ...], frozenset[str], frozenset[str] | None]] = {}
 
     def of(
         self, pools: Sequence[Pool], usage: Usage, restrictions: Sequence[Restriction]
@@ -92,20 +93,35 @@ class Likeness:
         """What is read of a device, and the values that are only compared with each other."""
         known = self._known.get(facts)
         if known is None:
-            read: Hashable = facts
-            if self._reads is not _ALL:
-                names = _published(self._reads, facts.driver)
-                read = (
+            same, short, read = self._names_for(facts.driver)
+            names = [one.name for one in facts.attributes]
+            has_same = not short.isdisjoint(names)
+            values = tuple(attribute_of(facts, one) if has_same else None for one in same)
+            known = self._known[facts] = (
+                facts
+                if read is _ALL
+                else (
                     facts.driver,
                     facts.multiple,
                     facts.unreadable,
-                    tuple(one for one in facts.attributes if one.name in names),
+                    tuple([one for one in facts.attributes if one.name in read]),
                     facts.capacity,
                     facts.binds_to_node,
-                )
-            links = (f"{facts.driver}/{name}" for name in LINKS)
-            same = tuple(attribute_of(facts, name) for name in (*self._same, *links))
-            known = self._known[facts] = read, same
+                ),
+                values,
+            )
+        return known
+
+    def _names_for(
+        self, driver: str
+    ) -> tuple[tuple[str, ...], frozenset[str], frozenset[str] | None]:
+        """Attributes that are compared, the names under which they may stand, those that are read."""
+        known = self._names.get(driver)
+        if known is None:
+            same = (*self._same, *(f"{driver}/{name}" for name in LINKS))
+            short = frozenset((*same, *(one.removeprefix(f"{driver}/") for one in same)))
+            read = _ALL if self._reads is _ALL else _published(self._reads, driver)
+            known = self._names[driver] = same, short, read
         return known
 
 

@@ -1,5 +1,7 @@
 """`plan`: a gang and a snapshot to a placement of all its members, or the reason why there is none."""
 
+from typing import Final
+
 from dragoon.allocator.allocate import random_share_id
 from dragoon.allocator.gang import checking
 from dragoon.allocator.gang.attempt import Failed, attempt, sort_out
@@ -12,10 +14,18 @@ from dragoon.allocator.gang.model import (
     Refused,
     SearchStopped,
 )
+from dragoon.allocator.gang.verifying import verify_plan
 from dragoon.allocator.result import ShareIds
-from dragoon.errors import InvalidInputError, UnsupportedError
+from dragoon.errors import DragoonError, InvalidInputError, UnsupportedError
 
-_BUDGET = Budget()
+_BUDGET: Final = Budget()
+
+
+class PlanRejectedError(DragoonError):
+    """The verifier found a plan wrong: a bug of the planner. Nothing may be done with the plan."""
+
+    code = "PlanRejected"
+    default_hint = "please report it, with the output of `dragoon dump`"
 
 
 def plan(
@@ -25,7 +35,10 @@ def plan(
     *,
     share_ids: ShareIds = random_share_id,
 ) -> Outcome:
-    """Places the members of a gang that have no node yet."""
+    """Places the members of a gang that have no node yet.
+
+    Raises PlanRejectedError, and nothing else: what is wrong with the ask is an outcome.
+    """
     refused = checking.refusal(snapshot, ask)
     if refused is not None:
         return refused
@@ -35,6 +48,9 @@ def plan(
         return Refused(str(error))
     found = attempt(snapshot, case, budget.steps, share_ids)
     if not isinstance(found, Failed):
+        problems = verify_plan(snapshot, ask, found)
+        if problems:
+            raise PlanRejectedError(f"gang {ask.name}: {'; '.join(problems[:3])}")
         return found
     if not found.short.sure:
         return SearchStopped(found.steps, "given up")
