@@ -66,6 +66,7 @@ class HardwareError(DragoonError):
     """The GPUs of this node cannot be used or read."""
 
     code = "Hardware"
+    default_hint = "look for the card in the kernel log, then reset it or reboot the node"
 
 
 class DriverMissingError(HardwareError):
@@ -150,18 +151,21 @@ class ClaimError(DragoonError):
     """This claim cannot be prepared as it is."""
 
     code = "Claim"
+    default_hint = "delete the pod and its claim: a new claim is allocated from what is here now"
 
 
 class ClaimGoneError(ClaimError):
     """The claim was deleted, or another one has its name now (UID differs)."""
 
     code = "ClaimGone"
+    default_hint = "nothing is to be done: the kubelet asks for what is there now"
 
 
 class ClaimNotAllocatedError(ClaimError):
     """The claim has no allocation, or none for this node's driver."""
 
     code = "ClaimNotAllocated"
+    default_hint = "the claim is waited for until it is allocated"
     default_retryable = True
 
 
@@ -175,6 +179,7 @@ class DeviceBusyError(ClaimError):
     """Another claim still holds the device on this node."""
 
     code = "DeviceBusy"
+    default_hint = "it is free when the containers of that claim have ended"
     default_retryable = True
 
 
@@ -196,6 +201,7 @@ class CdiError(StateError):
     """A CDI spec would not be accepted by the container runtime."""
 
     code = "Cdi"
+    default_hint = "report it: a spec that Dragoon makes must be valid"
 
 
 class KubeletError(DragoonError):

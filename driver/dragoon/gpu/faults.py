@@ -13,6 +13,7 @@ class FeatureMissingError(HardwareError):
     """This card, or its driver, does not have what was asked for."""
 
     code = "FeatureMissing"
+    default_hint = "ask for another form of GPU, or for one that has it"
 
 
 class BlockedError(HardwareError):
@@ -42,6 +43,7 @@ class PlacementTakenError(HardwareError):
     """There is no room for the instance. Final when another instance lies there, and is named."""
 
     code = "PlacementTaken"
+    default_hint = "remove what is in the way if nobody needs it, or leave this GPU to its owner"
 
 
 class ResetRequiredError(BlockedError):

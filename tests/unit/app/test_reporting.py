@@ -33,7 +33,7 @@ def test_a_finished_call_is_logged_with_its_parts_and_counted() -> None:
 
 
 def test_a_failed_call_is_logged_and_counted_by_its_code() -> None:
-    (line,), metrics = told(Finished("unprepare", CLAIM, 1.0, DeviceBusyError("held")))
+    (line,), metrics = told(Finished("unprepare", CLAIM, 1.0, DeviceBusyError("held", hint="")))
     assert (line["event"], line["log_level"]) == ("unprepare failed", "warning")
     assert (line["code"], line["error"]) == ("DeviceBusy", "held")
     assert 'dragoon_unprepare_total{result="DeviceBusy"} 1.0' in metrics

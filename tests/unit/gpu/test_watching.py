@@ -84,7 +84,7 @@ async def test_a_failing_look_keeps_the_last_inventory_and_tells_the_error() -> 
     reports: list[DragoonError | None] = []
     watch = InventoryWatch(gpus, report=reports.append)
     await watch.look()
-    gpus.failure = HardwareError("broken")
+    gpus.failure = HardwareError("broken", hint="")
     for _ in range(2):
         with pytest.raises(HardwareError, match="broken"):
             await watch.look()

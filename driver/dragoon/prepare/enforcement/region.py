@@ -91,7 +91,10 @@ def check(slots: Sequence[Slot]) -> None:
         )
     for slot in slots:
         if not 0 < slot.memory < 2**63 or not 0 < slot.cores <= _FREE_CORES:
-            raise StateError(f"{slot.uuid}: found a limit of {slot.memory} bytes, {slot.cores} %")
+            raise StateError(
+                f"{slot.uuid}: found a limit of {slot.memory} bytes, {slot.cores} %; allowed are 1 "
+                f"to {2**63 - 1} bytes, 1 to {_FREE_CORES} %"
+            )
         if not 0 < len(slot.uuid) < _UUID_BYTES or not slot.uuid.isascii():
             raise StateError(f"UUID: found {slot.uuid!r}, allowed are 1 to {_UUID_BYTES - 1} bytes")
 

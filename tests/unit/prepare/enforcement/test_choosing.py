@@ -105,7 +105,7 @@ class Sick:
     needs_pod: ClassVar[bool] = True
 
     def probe(self, inventory: Inventory) -> str:
-        raise HardwareError("the driver does not answer")
+        raise HardwareError("the driver does not answer", hint="")
 
     def plan(self, grant: Grant) -> Measures:
         raise AssertionError

@@ -1,5 +1,6 @@
 """docs/refusals.md has every code that a claim can be refused with."""
 
+import ast
 import importlib
 import pkgutil
 from collections.abc import Iterator
@@ -16,7 +17,10 @@ from dragoon.prepare.audit.judging import Cause
 from dragoon.prepare.status import reference
 from dragoon.prepare.status.outcome import Refused
 
-PAGE = Path(__file__).parents[4] / "docs" / "refusals.md"
+ROOT = Path(__file__).parents[4]
+PAGE = ROOT / "docs" / "refusals.md"
+CODE = ROOT / "driver" / "dragoon"
+FAKES = ("effects_memory", "mig_faults", "limits_memory", "mig_memory", "condition_memory", "cards")
 NEVER_TOLD = {
     # The claim cannot be read, or has no devices to say anything of.
     errors.ApiError,
@@ -77,3 +81,32 @@ def test_the_page_names_what_the_code_names() -> None:
     assert names.TAINT_LOST in page
     audit = PAGE.with_name("audit.md").read_text()
     assert all(cause in audit for cause in Cause)
+
+
+def made() -> Iterator[tuple[str, str, ast.Call]]:
+    """Where a refusal is made: file and line, the error's name, and the call."""
+    names_ = {kind.__name__ for kind in reference.REFUSALS}
+    files = [
+        *(CODE / "prepare").rglob("*.py"),
+        *(CODE / "gpu" / "nvml").rglob("*.py"),
+        CODE / "api" / "opaque_config.py",
+    ]
+    for file in (one for one in files if one.stem not in FAKES):
+        for node in ast.walk(ast.parse(file.read_text())):
+            if isinstance(node, ast.Call) and ast.unparse(node.func).rpartition(".")[2] in names_:
+                name = ast.unparse(node.func).rpartition(".")[2]
+                yield f"{file.relative_to(ROOT)}:{node.lineno}", name, node
+
+
+def test_every_refusal_says_what_to_do_or_what_is_allowed() -> None:
+    by_name = {kind.__name__: kind for kind in reference.REFUSALS}
+    found = list(made())
+    assert len(found) > 80
+    silent = [
+        where
+        for where, name, call in found
+        if not by_name[name].default_hint
+        and not any(keyword.arg == "hint" for keyword in call.keywords)
+        and "allowed" not in ast.unparse(call)
+    ]
+    assert silent == []
