@@ -1,7 +1,7 @@
-"""What the plugin may do in the API server: the RBAC rules that its code needs, as data.
+"""What our processes may do in the API server: the RBAC rules that their code needs, as data.
 
-The chart and the end-to-end tests take the rules from here, and a test compares them with the
-calls that a run of the plugin really makes: nothing is missing and nothing more is granted.
+The chart and the end-to-end tests take the rules from here, and tests compare them with the calls
+that a run of each process really makes: nothing is missing and nothing more is granted.
 """
 
 from collections.abc import Mapping
@@ -9,7 +9,21 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from dragoon.api.names import check_driver_name
-from dragoon.kube.port import CLAIMS, EVENTS, NODES, PODS, SLICES, Object, Resource
+from dragoon.kube.port import (
+    CLAIMS,
+    CLASSES,
+    EVENTS,
+    GANGS,
+    JOBS,
+    LEASES,
+    NODES,
+    PODS,
+    PRIORITY_CLASSES,
+    SLICES,
+    TAINT_RULES,
+    Object,
+    Resource,
+)
 
 _RBAC: Final = "rbac.authorization.k8s.io"
 
@@ -90,6 +104,49 @@ KUBELET_RULES: Final = (
 """For the group system:nodes. The price: every kubelet may read every claim."""
 
 
+_LOOKED_AT: Final = ("list", "watch")
+
+CONTROLLER_RULES: Final = (
+    Rule(PODS, (*_LOOKED_AT, "patch"), "members of gangs: the gate, the pin; waking kubelets"),
+    Rule(PODS, ("patch",), "status.nominatedNodeName holds a member's CPU", subresource="status"),
+    Rule(
+        PODS,
+        ("create",),
+        "a member that cannot be bound, or that holds what was given twice; budgets are kept",
+        subresource="eviction",
+    ),
+    Rule(CLAIMS, (*_LOOKED_AT, "patch"), "claims of members; the finalizer where it is missing"),
+    Rule(CLAIMS, ("patch",), "status.allocation", subresource="status"),
+    Rule(
+        CLAIMS,
+        ("patch",),
+        "the same, since 1.36: asked for without a namespace "
+        "(DRAResourceClaimGranularStatusAuthorization)",
+        subresource="binding",
+    ),
+    Rule(SLICES, _LOOKED_AT, "the devices that there are"),
+    Rule(CLASSES, _LOOKED_AT, "what claims ask for"),
+    Rule(NODES, _LOOKED_AT, "where members fit"),
+    Rule(PRIORITY_CLASSES, _LOOKED_AT, "whether the one that a pod names is there"),
+    Rule(JOBS, (*_LOOKED_AT, "patch"), "whose the members are; suspending one to release it"),
+    Rule(
+        TAINT_RULES,
+        (*_LOOKED_AT, "get", "create", "patch", "delete"),
+        "keeping kube-scheduler off the pools of a gang, and off what was given twice",
+    ),
+    Rule(GANGS, (*_LOOKED_AT, "create", "patch", "delete"), "gangs made from labels"),
+    Rule(GANGS, ("patch",), "the plan's journal, and how a gang stands", subresource="status"),
+    Rule(EVENTS, ("create", "patch"), "telling what is wrong"),
+)
+
+CONTROLLER_HOME_RULES: Final = (
+    Rule(LEASES, ("get", "create", "update"), "one of several controllers works"),
+    Rule(PODS, ("create",), "a labelled pod, never stored: the proof that it would be held"),
+    Rule(CLAIMS, ("create",), "a claim, never stored: whether it would get its finalizer"),
+)
+"""In the controller's own namespace only."""
+
+
 def objects(
     driver: str, *, service_account: str, namespace: str, kubelets_read_claims: bool = True
 ) -> list[Object]:
@@ -106,22 +163,42 @@ def objects(
     return found
 
 
+def controller_objects(driver: str, *, service_account: str, namespace: str) -> list[Object]:
+    """The roles and bindings of the controller, named after the driver.
+
+    Raises ConfigError for a bad driver name.
+    """
+    check_driver_name(driver)
+    account = {"kind": "ServiceAccount", "name": service_account, "namespace": namespace}
+    name = f"{driver}:controller"
+    return [
+        *_granted(name, CONTROLLER_RULES, account, driver),
+        *_granted(name, CONTROLLER_HOME_RULES, account, driver, namespace),
+    ]
+
+
 def _granted(
-    name: str, rules: tuple[Rule, ...], subject: Mapping[str, str], driver: str
+    name: str,
+    rules: tuple[Rule, ...],
+    subject: Mapping[str, str],
+    driver: str,
+    namespace: str = "",
 ) -> list[Object]:
-    meta: dict[str, Any] = {"name": name}
+    """A role and its binding; with a namespace for what is in there only."""
+    meta: dict[str, Any] = {"name": name, **({"namespace": namespace} if namespace else {})}
+    scope = "" if namespace else "Cluster"
     return [
         {
             "apiVersion": f"{_RBAC}/v1",
-            "kind": "ClusterRole",
+            "kind": f"{scope}Role",
             "metadata": dict(meta),
             "rules": [rule.as_object(driver) for rule in rules],
         },
         {
             "apiVersion": f"{_RBAC}/v1",
-            "kind": "ClusterRoleBinding",
+            "kind": f"{scope}RoleBinding",
             "metadata": dict(meta),
-            "roleRef": {"apiGroup": _RBAC, "kind": "ClusterRole", "name": name},
+            "roleRef": {"apiGroup": _RBAC, "kind": f"{scope}Role", "name": name},
             "subjects": [dict(subject)],
         },
     ]

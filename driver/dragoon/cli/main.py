@@ -43,7 +43,7 @@ COMMANDS: Final = {
         "simulate", "Say what would be allocated if these files were applied; nothing is written."
     ),
     "lint": Lazy("lint", "Check manifests of claims, pods and classes, without a cluster."),
-    "rbac": Lazy("rbac", "Print the rights the plugin needs, as YAML for kubectl apply."),
+    "rbac": Lazy("rbac", "Print the rights a process needs, as YAML for kubectl apply."),
     "version": Lazy("version", "Show the version."),
     "reference": Lazy("reference", "Print a reference page of the documentation.", hidden=True),
 }

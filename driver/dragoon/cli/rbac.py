@@ -1,4 +1,4 @@
-"""`dragoon rbac`: the rights the plugin needs, ready to apply."""
+"""`dragoon rbac`: the rights that a process needs, ready to apply."""
 
 import click
 import yaml
@@ -8,28 +8,47 @@ from dragoon.app import permissions
 
 
 @click.command()
+@click.option(
+    "--for",
+    "process",
+    type=click.Choice(["plugin", "controller"]),
+    default="plugin",
+    show_default=True,
+    help="Which process.",
+)
 @click.option("--driver-name", default=DRIVER_NAME, show_default=True, help="The driver's name.")
 @click.option(
     "--service-account",
-    default="dragoon-plugin",
-    show_default=True,
-    help="The ServiceAccount that the plugin's pods use.",
+    default=None,
+    help="The ServiceAccount that its pods use.  [default: dragoon-plugin, dragoon-controller]",
 )
 @click.option("--namespace", default="dragoon-system", show_default=True, help="Its namespace.")
 @click.option(
     "--kubelets-read-claims/--no-kubelets-read-claims",
     default=True,
     show_default=True,
-    help="Let kubelets read every claim: without it, bursts of pods may wait a minute.",
+    help="With the plugin's: let kubelets read every claim. Without it, bursts of pods may wait a "
+    "minute.",
 )
 def command(
-    *, driver_name: str, service_account: str, namespace: str, kubelets_read_claims: bool
+    *,
+    process: str,
+    driver_name: str,
+    service_account: str | None,
+    namespace: str,
+    kubelets_read_claims: bool,
 ) -> None:
-    """Print the rights the plugin needs, as YAML for kubectl apply."""
-    found = permissions.objects(
-        driver_name,
-        service_account=service_account,
-        namespace=namespace,
-        kubelets_read_claims=kubelets_read_claims,
-    )
+    """Print the rights a process needs, as YAML for kubectl apply."""
+    account = service_account or f"dragoon-{process}"
+    if process == "controller":
+        found = permissions.controller_objects(
+            driver_name, service_account=account, namespace=namespace
+        )
+    else:
+        found = permissions.objects(
+            driver_name,
+            service_account=account,
+            namespace=namespace,
+            kubelets_read_claims=kubelets_read_claims,
+        )
     click.echo(yaml.safe_dump_all(found, sort_keys=False), nl=False)
