@@ -35,6 +35,7 @@ from dragoon.gang.planning import Planner
 from dragoon.gang.protocol.executing import Executor, Written
 from dragoon.gang.queueing import Queue
 from dragoon.gang.remembering import Pace
+from dragoon.gang.tending import Tending
 from dragoon.gang.world import FamilyKey, Listener, World
 from dragoon.kube.connecting import connect
 from dragoon.kube.events import EventRecorder
@@ -108,9 +109,14 @@ class Controller:
             note=self._reporter.alone,
             seen=self._reporter.given_twice,
         )
+        self._tending = Tending(
+            self.world, executor, driver=config.driver_name, note=self._reporter.alone, clock=clock
+        )
         self._copies.claims.subscribe(
             lambda change: self._arbiter.claim_changed(change.old, change.new)
         )
+        self._copies.claims.subscribe(self._tending.claim_changed)
+        self._copies.failures.subscribe(self._tending.event_changed)
         self._copies.slices.subscribe(self._slice)
         self._proof: Proof | None = None
         self._problem = "the gate of gangs has not been proved yet"
@@ -182,6 +188,7 @@ class Controller:
                     Part("gangs", self._gangs.run),
                     Part("arbiter", self._arbiter.run),
                     Part("sweep", self._cleaning.run),
+                    Part("tending", self._tending.run),
                 ):
                     group.create_task(keep_running(part, self.metrics), name=part.name)
         finally:

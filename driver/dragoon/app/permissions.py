@@ -136,7 +136,11 @@ CONTROLLER_RULES: Final = (
     ),
     Rule(GANGS, (*_LOOKED_AT, "create", "patch", "delete"), "gangs made from labels"),
     Rule(GANGS, ("patch",), "the plan's journal, and how a gang stands", subresource="status"),
-    Rule(EVENTS, ("create", "patch"), "telling what is wrong"),
+    Rule(
+        EVENTS,
+        (*_LOOKED_AT, "create", "patch"),
+        "telling what is wrong; kubelets say so that they could not prepare claims",
+    ),
 )
 
 CONTROLLER_HOME_RULES: Final = (

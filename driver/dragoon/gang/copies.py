@@ -9,12 +9,14 @@ from dragoon.allocator.interning import Interner
 from dragoon.allocator.model import Slice
 from dragoon.allocator.slices import slice_record
 from dragoon.api.gang import GangObject, gang_of
+from dragoon.gang import nudging
 from dragoon.gang.records import JobRecord, PodRecord, Raw, job_record, pod_record, trimmed
 from dragoon.gang.sharing import Shared
 from dragoon.kube.informer import Informer
 from dragoon.kube.port import (
     CLAIMS,
     CLASSES,
+    EVENTS,
     GANGS,
     JOBS,
     NODES,
@@ -33,7 +35,10 @@ _PAGE: Final = 500
 
 
 class Copies:
-    """The informers. Raw objects are decoded into records and dropped where that saves memory."""
+    """The informers. Raw objects are decoded into records and dropped where that saves memory.
+
+    failures: events by which kubelets say that they could not prepare the claims of a pod.
+    """
 
     def __init__(self, api: Api) -> None:
         interner = Interner()
@@ -50,6 +55,9 @@ class Copies:
         self.priority_classes: Informer[str] = Informer(
             api, PRIORITY_CLASSES, decode=lambda raw: str(raw["metadata"]["name"])
         )
+        self.failures: Informer[Raw] = Informer(
+            api, EVENTS, fields=nudging.FIELDS, decode=trimmed, page=_PAGE
+        )
         self.informers: Mapping[Resource, Informer[Any]] = {
             PODS: self.pods,
             CLAIMS: self.claims,
@@ -60,6 +68,7 @@ class Copies:
             GANGS: self.gangs,
             JOBS: self.jobs,
             PRIORITY_CLASSES: self.priority_classes,
+            EVENTS: self.failures,
         }
         self._relisting = Shared(self.claims.refresh)
 

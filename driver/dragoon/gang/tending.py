@@ -1,0 +1,138 @@
+"""Looks after pods whose claims are not prepared: wakes their kubelets, evicts where that is wanted.
+
+Runs whether or not there are gangs. What is decided is in `nudging` and `refused`.
+"""
+
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Final, Literal, NamedTuple
+
+import structlog
+
+from dragoon.api.device_status import wants_eviction
+from dragoon.gang.nudging import Later, NudgeSettings, nudge
+from dragoon.gang.protocol.executing import Executor
+from dragoon.gang.protocol.model import Action, Evict, Note, Nudge, WaitUntil
+from dragoon.gang.queueing import Queue
+from dragoon.gang.records import Raw
+from dragoon.gang.refused import Evictions, EvictionSettings, refused
+from dragoon.gang.world import World
+from dragoon.kube.informer import Change
+
+_log = structlog.get_logger(__name__)
+
+_AGAIN_S: Final = 60.0
+"""A claim that is refused is looked at again: its pod may have been seen late."""
+_FAILED_S: Final = 5.0
+
+
+class _Key(NamedTuple):
+    kind: Literal["event", "claim"]
+    namespace: str
+    name: str
+
+
+class Tending:
+    """Tends pods until cancelled. note: tells people what nobody can do for them."""
+
+    def __init__(
+        self,
+        world: World,
+        executor: Executor,
+        *,
+        driver: str,
+        note: Callable[[Note], None],
+        clock: Callable[[], float] = time.monotonic,
+        now: Callable[[], datetime] = lambda: datetime.now(UTC),
+    ) -> None:
+        self._world = world
+        self._executor = executor
+        self._driver = driver
+        self._note = note
+        self._clock = clock
+        self._now = now
+        self._queue: Queue[_Key] = Queue(clock)
+        self._evictions = Evictions()
+        self._nudges = NudgeSettings()
+        self._pauses = EvictionSettings()
+
+    def event_changed(self, change: Change[Raw]) -> None:
+        """A kubelet said that it could not prepare a pod's claims."""
+        if change.new is not None:
+            self._queue.add(_Key("event", *change.key))
+
+    def claim_changed(self, change: Change[Raw]) -> None:
+        """A claim may be refused for good now."""
+        if change.new is not None and wants_eviction(change.new, self._driver) is not None:
+            self._queue.add(_Key("claim", *change.key))
+
+    async def run(self) -> None:
+        """Looks at what changed, one after the other."""
+        while True:
+            key = await self._queue.take()
+            try:
+                about = self._about_event if key.kind == "event" else self._about_claim
+                await self._act(key, about(key))
+            finally:
+                self._queue.done(key)
+
+    def _about_event(self, key: _Key) -> tuple[Action, ...]:
+        event = self._world.copies.failures.get(key.name, key.namespace)
+        if event is None:
+            return ()
+        regarding = event.get("regarding") or {}
+        pod = self._world.copies.pods.get(
+            str(regarding.get("name") or ""), str(regarding.get("namespace") or "")
+        )
+        found = nudge(
+            event,
+            pod,
+            self._world.claim,
+            driver=self._driver,
+            now=self._now(),
+            settings=self._nudges,
+        )
+        match found:
+            case Nudge():
+                return (found,)
+            case Later(seconds):
+                return (WaitUntil(self._clock() + seconds),)
+        return ()
+
+    def _about_claim(self, key: _Key) -> tuple[Action, ...]:
+        claim = self._world.claim(key.namespace, key.name)
+        if claim is None or wants_eviction(claim, self._driver) is None:
+            return ()
+        self._queue.add_at(key, self._clock() + _AGAIN_S)
+        return refused(
+            claim,
+            self._world.users(key.namespace, key.name),
+            self._evictions.by_owner,
+            driver=self._driver,
+            tick=self._clock(),
+            settings=self._pauses,
+        )
+
+    async def _act(self, key: _Key, actions: tuple[Action, ...]) -> None:
+        for action in actions:
+            if isinstance(action, WaitUntil):
+                self._queue.add_at(key, action.tick)
+            elif isinstance(action, Note):
+                self._note(action)
+        outcome = await self._executor.execute(actions)
+        for written in outcome.written:
+            self._world.copies.observe(*written)
+        for error in outcome.errors:
+            _log.warning("tending failed", code=error.code, error=str(error))
+        if outcome.errors or outcome.conflicts:
+            self._queue.add_at(key, self._clock() + _FAILED_S)
+            return
+        for action in actions:
+            if isinstance(action, Evict):
+                self._remember(action)
+
+    def _remember(self, action: Evict) -> None:
+        pod = self._world.copies.pods.get(action.pod.name, action.pod.namespace)
+        if pod is not None and pod.owner is not None:
+            self._evictions.add(pod.owner.uid, self._clock())
