@@ -10,6 +10,7 @@ import yaml
 
 from dragoon.api.names import DRIVER_NAME
 from dragoon.app import permissions
+from dragoon.gpu.sim.hardware import Hardware
 from realcluster.cluster import Cluster
 from realcluster.state import Node
 from testbed.ports import free_port, is_ready
@@ -45,6 +46,7 @@ class Plugin:
         self.node = node
         self.state_folder = Path(node.kubelet_root, "plugins", DRIVER_NAME)
         self.log = folder / f"plugin-{node.name}.log"
+        self._gpus = folder / f"{node.name}.gpus.json"
         self._process: subprocess.Popen[bytes] | None = None
         self._endpoint = f"127.0.0.1:{free_port()}"
         kubeconfig = cluster.account_kubeconfig(
@@ -57,7 +59,7 @@ class Plugin:
             *("--kubelet-root", node.kubelet_root),
             *("--cdi-root", node.cdi_folder),
             *("--simulate", machine),
-            *("--simulate-state", str(folder / f"{node.name}.gpus.json")),
+            *("--simulate-state", str(self._gpus)),
             *("--listen", self._endpoint),
             *options,
         ]
@@ -65,6 +67,11 @@ class Plugin:
     def with_options(self, *options: str) -> "Plugin":
         """Another plugin process for the same node and the same GPUs, not started."""
         return Plugin(*self._made_of, *options)
+
+    @property
+    def hardware(self) -> Hardware:
+        """The simulated GPUs of the node, once the plugin has started."""
+        return Hardware(self._gpus)
 
     @property
     def pid(self) -> int:

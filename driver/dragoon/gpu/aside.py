@@ -16,6 +16,8 @@ def aside(call: Callable[[], _T]) -> asyncio.Future[_T]:
     """
     loop = asyncio.get_running_loop()
     future: asyncio.Future[_T] = loop.create_future()
+    # A caller that was cancelled does not ask for the answer any more: that is no defect.
+    future.add_done_callback(lambda done: done.cancelled() or done.exception())
 
     def settle(result: _T | None, error: Exception | None) -> None:
         if future.done():

@@ -1,7 +1,8 @@
 """What the number of an XID means for the card that raised it. Pure.
 
-Source: NVIDIA's public catalogue of XID errors (docs.nvidia.com/deploy/xid-errors) for what is to be
-done after each; nvidia-dra.md 2.8 for those that another driver of this kind lets pass.
+Source: the immediate action in NVIDIA's catalogue of XIDs for Ampere and newer
+(docs.nvidia.com/deploy/xid-errors/analyzing-xid-catalog.html). 109 differs: the catalogue wants a
+reset, NVIDIA's own drivers for Kubernetes let it pass (nvidia-dra.md 2.8), for applications cause it.
 """
 
 import enum
@@ -19,10 +20,17 @@ class Meaning(enum.Enum):
     UNKNOWN = "not known to this version"
 
 
-_APPLICATION: Final = frozenset({8, 13, 31, 32, 37, 43, 45, 66, 68, 69, 109, 126, 127, 137})
-# Told; what they did to the card is asked of the card: pending or failed row remaps, links, the
-# recovery action (154).
-_REMARK: Final = frozenset({63, 74, 92, 94, 121, 154, 156})
+_APPLICATION: Final = frozenset(
+    {8, 11, 13, 25, 31, 32, 39, 40, 41, 43, 45, 60, 68, 69, 70, 71, 72, 75, 76, 77, 80}
+    | {82, 83, 84, 85, 86, 88, 89, *range(96, 106), 109, *range(126, 136), 137, 139}
+)
+# Told; what they did to the card is asked of the card: pending or failed replacements of memory (63,
+# 94, 156, 157), links (74, 144 to 150, 155), and the recovery action, which 154 announces. 171 and
+# 172 are details of a 48.
+_REMARK: Final = frozenset(
+    {14, 37, 38, 44, 63, 66, 67, 74, 92, 93, 94, 106, 107, 108, 121, 141, *range(144, 151)}
+    | {152, 153, 154, 155, 156, 157, 160, 161, 162, 163, 164, 165, 171, 172}
+)
 _FATAL: Final = {
     46: "the GPU stopped processing",
     48: "double-bit ECC error",
@@ -30,15 +38,15 @@ _FATAL: Final = {
     64: "a memory row or page could not be retired",
     79: "the GPU has fallen off the bus",
     95: "uncontained memory error",
+    110: "security fault",
     119: "the GPU's system processor does not answer",
     120: "error of the GPU's system processor",
-    123: "a power management request failed",
     136: "the links could not be trained",
     140: "unrecovered ECC error",
     143: "the GPU could not be initialised",
-    155: "NVLink failure",
-    157: "a resource could not be retired",
     158: "fatal time-out of the GPU",
+    167: "fatal time-out of PCI Express",
+    169: "an internal controller halted",
 }
 INSTANCE_SCOPED: Final = frozenset({48})
 """What an XID about one MIG instance touches ends with the memory slices of the instance; any other

@@ -39,7 +39,7 @@ def test_c01_a_fatal_xid_condemns_its_card_and_no_other(number: int) -> None:
     assert node.says(1) == []
 
 
-@pytest.mark.parametrize("number", [63, 74, 92, 94, 154])
+@pytest.mark.parametrize("number", [63, 74, 92, 94, 149, 154, 157, 172])
 def test_what_the_card_survives_is_no_verdict_by_itself(number: int) -> None:
     node = Node()
     node.judge(xid(number))
