@@ -80,7 +80,7 @@ async def test_a_claim_for_a_device_that_is_not_here_says_so_and_asks_for_evicti
     assert "delete the pod and its claim" in event["note"]
 
 
-async def test_a_card_to_blame_is_tainted_in_the_form_that_it_cannot_take_until_it_can(
+async def test_c21_a_card_to_blame_is_tainted_in_the_form_that_it_cannot_take_until_it_can(
     bed: Bed,
 ) -> None:
     gpus = bed.gpus(A100)

@@ -57,7 +57,7 @@ def test_a_card_offers_profiles_with_sizes_and_placements(h100: Subject) -> None
     assert three.memory_bytes == 40448 << 20
 
 
-def test_a_profile_of_another_card_is_refused_with_the_names_of_this_one(h100: Subject) -> None:
+def test_c17_a_profile_of_another_card_is_refused_with_the_names_of_this_one(h100: Subject) -> None:
     address = divided(h100)
     with pytest.raises(InvalidInputError, match=r"found '3g\.20gb', allowed: .*3g\.40gb") as caught:
         h100.cards.create(address, "3g.20gb", Placement(0, 4))
@@ -166,7 +166,7 @@ def test_a_gpu_instance_without_its_other_half_is_found_and_can_be_removed(h100:
     assert h100.cards.instances(address) == ()
 
 
-def test_an_instance_in_use_is_not_removed_and_its_user_named(h100: Subject) -> None:
+def test_c21_an_instance_in_use_is_not_removed_and_its_user_named(h100: Subject) -> None:
     address = divided(h100)
     used = h100.cards.create(address, "1g.10gb", Placement(0, 1))
     free = h100.cards.create(address, "1g.10gb", Placement(1, 1))

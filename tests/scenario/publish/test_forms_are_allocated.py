@@ -126,7 +126,7 @@ def test_c26_a_share_without_a_size_is_the_whole_card() -> None:
     assert node.give(share()) == ()
 
 
-def test_m05_memory_and_cores_of_shares_are_summed() -> None:
+def test_c26_m05_memory_and_cores_of_shares_are_summed() -> None:
     node = Node("dgx-h100")
     fitting = [node.give(share(memory="4Gi", cores="25")) for _ in range(6)]
     assert [bool(given_) for given_ in fitting] == [True] * 4 + [False] * 2
@@ -144,7 +144,7 @@ def test_sizes_of_shares_are_rounded_up_to_what_is_allowed(asked: str, taken: st
     assert node.results[0]["consumedCapacity"]["memory"] == taken
 
 
-def test_m04_four_slices_of_one_card() -> None:
+def test_c17_c19_m04_four_slices_of_one_card() -> None:
     node = Node("dgx-a100-40gb", 2)
     same = {"requests": [], "matchAttribute": f"{DRIVER}/parentUUID"}
     got = node.give(

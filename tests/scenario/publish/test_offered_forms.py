@@ -219,7 +219,7 @@ async def test_a_restart_with_other_forms_withdraws_as_gently(node: Node) -> Non
         assert await node.free() == {WHOLE, "gpu-0000-11-00-0"}
 
 
-async def test_our_own_instances_change_nothing_and_foreign_ones_the_card(node: Node) -> None:
+async def test_c21_our_own_instances_change_nothing_and_foreign_ones_the_card(node: Node) -> None:
     node.cards.set_mode(address(0), enabled=True)
     async with node.offering(Wishes((Form.WHOLE, Form.MIG))):
         before = await node.devices()
@@ -282,7 +282,7 @@ async def test_without_counters_a_card_that_is_held_in_another_form_is_kept_back
 
 
 @pytest.mark.parametrize("version", ["v1.36.0", "v1.36.1", "v1.35.4"])
-async def test_an_old_kubernetes_gets_whole_gpus_only(node: Node, version: str) -> None:
+async def test_c56_an_old_kubernetes_gets_whole_gpus_only(node: Node, version: str) -> None:
     node.bench.api.git_version = version
     async with node.offering() as (made, publisher):
         found = await node.devices()
@@ -291,6 +291,23 @@ async def test_an_old_kubernetes_gets_whole_gpus_only(node: Node, version: str) 
         assert made.wanted.source == "Kubernetes"
         assert "only whole GPUs" in made.problems[0]
         assert not publisher.state.whole_only
+
+
+async def test_c56_an_upgrade_of_the_server_adds_forms_and_moves_no_name(node: Node) -> None:
+    node.bench.api.git_version = "v1.35.4"
+    async with node.offering():
+        (before,) = await node.bench.slices()
+        node.bench.api.git_version = "v1.37.2"
+        await until(lambda: _has(node, MIG))
+        after = await node.bench.slices()
+        pools = [each["spec"]["pool"] for each in after]
+        assert all(pool == pools[0] for pool in pools)
+        assert pools[0]["generation"] > before["spec"]["pool"]["generation"]
+        assert pools[0]["resourceSliceCount"] == len(after)
+        assert not any(set(each["spec"]) >= {"devices", "sharedCounters"} for each in after)
+        old = {raw["name"]: raw["attributes"] for raw in before["spec"]["devices"]}
+        new = {name: raw["attributes"] for name, raw in (await node.devices()).items()}
+        assert old.items() <= new.items()
 
 
 async def test_a_kubernetes_that_is_too_old_gets_nothing_and_is_told_why(node: Node) -> None:

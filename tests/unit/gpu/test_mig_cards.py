@@ -90,7 +90,7 @@ def test_a_removal_that_stops_half_way_can_be_finished(simulate: Simulate) -> No
     assert machine.gpus.mig.instances(address) == ()
 
 
-def test_success_is_said_only_after_the_instance_is_seen(simulate: Simulate) -> None:
+def test_c17_success_is_said_only_after_the_instance_is_seen(simulate: Simulate) -> None:
     machine, address = divided(simulate)
     machine.hardware.fail(Fault("nvmlGpuInstanceGetComputeInstances", code=6))
     with pytest.raises(HardwareError) as caught:

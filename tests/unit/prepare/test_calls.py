@@ -399,7 +399,7 @@ async def test_a_missing_device_file_is_waited_for(scene: Scene) -> None:
     assert call.result()
 
 
-async def test_unprepare_is_refused_while_a_pod_here_runs_with_the_claim(scene: Scene) -> None:
+async def test_c28_unprepare_is_refused_while_a_pod_here_runs_with_the_claim(scene: Scene) -> None:
     engine = await scene.started()
     claim = await scene.claim("shared")
     await scene.pod("first", claim)

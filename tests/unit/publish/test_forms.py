@@ -241,7 +241,7 @@ def test_a_card_whose_mig_state_cannot_be_read_is_kept_back() -> None:
     assert list(raw(found)) == [WHOLE]
 
 
-def test_instances_of_an_administrator_are_published_as_found() -> None:
+def test_c21_instances_of_an_administrator_are_published_as_found() -> None:
     foreign = (
         instance("dgx-h100", "3g.40gb", 4),
         instance("dgx-h100", "1g.10gb", 0, whole=False),
@@ -283,7 +283,7 @@ def test_a_whole_gpu_that_leaves_keeps_its_mig_devices_away() -> None:
     assert raw(found)[WHOLE]["consumesCounters"][0]["counters"] == counters.raw()["counters"]
 
 
-def test_an_instance_of_an_administrator_that_is_gone_stays_while_it_must() -> None:
+def test_c20_an_instance_of_an_administrator_that_is_gone_stays_while_it_must() -> None:
     foreign = (instance("dgx-h100", "3g.40gb", 4),)
     before = of(divisible(mode=ON), division(mode=ON, foreign=foreign))
     there = f"{WHOLE}-mig-3g40gb-4"
