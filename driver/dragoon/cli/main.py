@@ -42,6 +42,7 @@ COMMANDS: Final = {
     "simulate": Lazy(
         "simulate", "Say what would be allocated if these files were applied; nothing is written."
     ),
+    "gangs": Lazy("gangs", "Show the gangs of the cluster, or give them up."),
     "lint": Lazy("lint", "Check manifests of claims, pods and classes, without a cluster."),
     "rbac": Lazy("rbac", "Print the rights a process needs, as YAML for kubectl apply."),
     "version": Lazy("version", "Show the version."),

@@ -1,0 +1,169 @@
+"""Gangs as commands show them, and giving them up without a controller."""
+
+import asyncio
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from dragoon.api import gang
+from dragoon.api.gang import GangObject, gang_of
+from dragoon.api.gang_plan import unpack
+from dragoon.errors import ApiConflictError, InvalidInputError
+from dragoon.gang.asking import gang_ref
+from dragoon.gang.protocol.executing import Executor
+from dragoon.gang.protocol.model import Action, Journal, Member, RuleFacts
+from dragoon.gang.protocol.objects import rule_facts
+from dragoon.gang.protocol.sweeping import release
+from dragoon.gang.protocol.viewing import claim_facts, member_of
+from dragoon.kube.port import CLAIMS, GANGS, PODS, TAINT_RULES, Api, Object
+
+_TRIES = 5
+_PAGE = 500
+
+
+@dataclass(frozen=True, slots=True)
+class Released:
+    """What was given up: pods that were let go, rules that were removed, plans that were dropped."""
+
+    pods: int
+    rules: int
+    plans: int
+
+
+async def gangs_in(api: Api, namespace: str | None = None) -> list[GangObject]:
+    """All gangs, sorted. Raises DragoonError."""
+    listing = await api.list(GANGS, namespace=namespace)
+    return sorted((gang_of(raw) for raw in listing.items), key=lambda one: one.key)
+
+
+def age(created: str, now: datetime) -> str:
+    """How old, as kubectl says it."""
+    seconds = int((now - datetime.fromisoformat(created)).total_seconds()) if created else 0
+    for size, unit in ((86400, "d"), (3600, "h"), (60, "m")):
+        if seconds >= 2 * size:
+            return f"{seconds // size}{unit}"
+    return f"{max(0, seconds)}s"
+
+
+def details(one: GangObject) -> list[tuple[str, list[str]]]:
+    """What is known of a gang: titles and lines."""
+    status = one.status
+    parts = [
+        ("waits for", [status.waiting_for] if status.waiting_for else []),
+        ("why", list(status.explanation)),
+        (
+            "conditions",
+            [
+                f"{each.type} {each.status} ({each.reason})"
+                + (f": {each.message}" if each.message else "")
+                for each in status.conditions
+            ],
+        ),
+        ("members", list(_members(one))),
+        ("notes", list(status.notes)),
+    ]
+    return [(title, lines) for title, lines in parts if lines]
+
+
+def _members(one: GangObject) -> Iterable[str]:
+    plan = one.status.plan
+    if plan is None:
+        return
+    allocations = {claim.name: claim.allocation for claim in unpack(plan.packed)}
+    for member in plan.members:
+        devices = [
+            result["device"]
+            for name in member.claims
+            for result in (allocations.get(name, {}).get("devices") or {}).get("results") or ()
+        ]
+        yield f"{member.pod} on {member.node}: {', '.join(devices) or 'no device'} (planned)"
+    for held in plan.held:
+        gone = f" (gone since {held.vacated})" if held.vacated else ""
+        claims = ", ".join(claim.name for claim in held.claims)
+        yield f"{held.pod} on {held.node}: {f'claims {claims}' if claims else 'no claim'}{gone}"
+
+
+async def give_up(api: Api, *, namespace: str = "", name: str = "") -> Released:
+    """Gives up one gang, or all of them: every gate, then every rule, then every plan.
+
+    Pods whose claims are all allocated stay on their node; the others are kube-scheduler's from now
+    on, one by one. Raises InvalidInputError where the gang does not exist, and what the API says.
+    """
+    found = await gangs_in(api, namespace or None)
+    if name:
+        found = [one for one in found if one.name == name]
+        if not found:
+            raise InvalidInputError(
+                f"gang {namespace}/{name}: not found", hint="list them with dragoon gangs"
+            )
+    executor = Executor(api)
+    pods = rules = plans = 0
+    for _ in range(_TRIES):
+        gates, deletions = await _left(api, found if name else None)
+        dropped = [Journal(gang_ref(one), None) for one in found if one.status.plan is not None]
+        if not gates and not deletions and not dropped:
+            return Released(pods, rules, plans)
+        settled = True
+        for actions in (gates, deletions, dropped):
+            settled = await _execute(executor, actions) and settled
+        pods, rules, plans = (
+            max(pods, len(gates)),
+            max(rules, len(deletions)),
+            max(plans, len(dropped)),
+        )
+        if settled:
+            return Released(pods, rules, plans)
+        names = {one.uid for one in found}
+        found = [one for one in await gangs_in(api, namespace or None) if one.uid in names]
+    raise ApiConflictError(
+        "gangs keep changing while they are given up",
+        hint="stop the controller first, then run this again",
+    )
+
+
+async def _execute(executor: Executor, actions: Sequence[Action]) -> bool:
+    """Whether all was written. Raises the first error that is no conflict."""
+    outcome = await executor.execute(actions)
+    for error in outcome.errors:
+        raise error
+    return not outcome.conflicts
+
+
+async def _left(
+    api: Api, only: Sequence[GangObject] | None
+) -> tuple[tuple[Action, ...], tuple[Action, ...]]:
+    """What is still to be undone; None: of everybody."""
+    pods, claims, rules = await asyncio.gather(
+        _pods(api, only), api.list(CLAIMS), api.list(TAINT_RULES)
+    )
+    by_name = {
+        (raw["metadata"].get("namespace", ""), raw["metadata"]["name"]): raw for raw in claims.items
+    }
+    members: list[Member] = [
+        member_of(pod, lambda space, name: by_name.get((space, name))) for pod in pods
+    ]
+    facts: list[RuleFacts] = [fact for raw in rules.items if (fact := rule_facts(raw)) is not None]
+    if only is not None:
+        uids = {one.uid for one in only}
+        facts = [one for one in facts if one.gang in uids]
+    return release(members, {key: claim_facts(raw) for key, raw in by_name.items()}, facts)
+
+
+async def _pods(api: Api, only: Sequence[GangObject] | None) -> list[Object]:
+    """Gated pods: of everybody, or with the label of a gang and, where it has one, its owner."""
+    if only is None:
+        found: list[Object] = []
+        async for page in api.pages(PODS, size=_PAGE):
+            found += [pod for pod in page.items if _is_gated(pod)]
+        return found
+    pods: list[Object] = []
+    for one in only:
+        listing = await api.list(PODS, namespace=one.namespace, labels=f"{gang.LABEL}={one.group}")
+        pods += [pod for pod in listing.items if _is_gated(pod)]
+    return pods
+
+
+def _is_gated(pod: Object) -> bool:
+    gates: Any = (pod.get("spec") or {}).get("schedulingGates") or ()
+    return any(gate.get("name") == gang.GATE for gate in gates)

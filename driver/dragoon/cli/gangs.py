@@ -1,0 +1,138 @@
+"""`dragoon gangs`: the gangs of a cluster, and giving them up."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+import click
+
+from dragoon.api.gang import GangObject
+from dragoon.cli import exits
+from dragoon.cli.answers import print_section
+from dragoon.cli.output import Cell, Form, Tone, form_option, print_data, print_table
+from dragoon.errors import InvalidInputError
+
+_HEADER: Final = ("NAMESPACE", "NAME", "READY", "PHASE", "AGE", "WAITING FOR")
+_GOOD: Final = frozenset(("Running", "Finished"))
+_BAD: Final = frozenset(("Invalid", "Stuck"))
+Found = TypeVar("Found")
+
+_kubeconfig = click.option(
+    "--kubeconfig",
+    type=click.Path(path_type=Path),
+    help="How to reach the cluster; as for kubectl without it.",
+)
+_namespace = click.option("-n", "--namespace", default=None, help="Only in this namespace.")
+
+
+@click.group(invoke_without_command=True)
+@_namespace
+@_kubeconfig
+@form_option
+@click.pass_context
+def command(
+    ctx: click.Context, namespace: str | None, kubeconfig: Path | None, form: Form
+) -> int | None:
+    """Show the gangs of the cluster: how many members run, and what they wait for."""
+    if ctx.invoked_subcommand is not None:
+        return None
+    from dragoon.app import gang_view  # noqa: PLC0415 - half a second, not for --help
+
+    found = _ask(kubeconfig, lambda api: gang_view.gangs_in(api, namespace))
+    if form == "table":
+        now = datetime.now(UTC)
+        print_table(_HEADER, [_row(one, gang_view.age(one.created, now)) for one in found])
+    else:
+        print_data([_plain(one) for one in found], form)
+    troubled = any(one.status.phase in _BAD for one in found)
+    return exits.FINDINGS if troubled else exits.FINE
+
+
+@command.command()
+@click.argument("name")
+@click.option("-n", "--namespace", default="default", show_default=True, help="Its namespace.")
+@_kubeconfig
+def show(name: str, namespace: str, kubeconfig: Path | None) -> int:
+    """Show one gang: why it waits, its conditions, where its members are."""
+    from dragoon.app import gang_view  # noqa: PLC0415 - half a second, not for --help
+
+    every = _ask(kubeconfig, lambda api: gang_view.gangs_in(api, namespace))
+    found = next((one for one in every if one.name == name), None)
+    if found is None:
+        raise InvalidInputError(f"gang {namespace}/{name}: not found")
+    click.echo(f"gang {found}: {found.status.phase or 'not seen yet'}, {_ready(found)} ready")
+    for title, lines in gang_view.details(found):
+        print_section(title, lines)
+    return exits.FINDINGS if found.status.phase in _BAD else exits.FINE
+
+
+@command.command()
+@click.argument("name", required=False)
+@click.option("--all", "everything", is_flag=True, help="Every gang, every gate and every rule.")
+@click.option("-n", "--namespace", default="default", show_default=True, help="Its namespace.")
+@_kubeconfig
+def release(name: str | None, namespace: str, kubeconfig: Path | None, *, everything: bool) -> int:
+    """Give up a gang: let its pods go and remove its rules.
+
+    Works without a controller, and is what to run before Dragoon is removed: with --all no pod is
+    held and no rule is left. Pods whose devices are allocated keep them.
+    """
+    if bool(name) is everything:
+        raise InvalidInputError(
+            "found both a name and --all, allowed is one of them"
+            if name
+            else "found neither a name nor --all, allowed is one of them"
+        )
+    from dragoon.app import gang_view  # noqa: PLC0415 - half a second, not for --help
+
+    space = "" if everything else namespace
+    done = _ask(kubeconfig, lambda api: gang_view.give_up(api, namespace=space, name=name or ""))
+    click.echo(
+        f"pods let go: {done.pods}, rules removed: {done.rules}, plans dropped: {done.plans}"
+    )
+    return exits.FINE
+
+
+def _ask(kubeconfig: Path | None, question: Callable[[Any], Awaitable[Found]]) -> Found:
+    async def run() -> Found:
+        # Imported here: half a second, and --help needs none of it.
+        from dragoon.kube.connecting import connect  # noqa: PLC0415
+
+        api = await connect(kubeconfig)
+        try:
+            return await question(api)
+        finally:
+            await api.close()
+
+    return asyncio.run(run())
+
+
+def _row(one: GangObject, age: str) -> list[Cell | str]:
+    phase = one.status.phase or ""
+    tone: Tone = "good" if phase in _GOOD else "bad" if phase in _BAD else "plain"
+    return [
+        one.namespace,
+        one.name,
+        _ready(one),
+        Cell(phase, tone),
+        age,
+        one.status.waiting_for,
+    ]
+
+
+def _ready(one: GangObject) -> str:
+    return one.status.members.summary or f"0/{one.spec.size}"
+
+
+def _plain(one: GangObject) -> dict[str, Any]:
+    return {
+        "namespace": one.namespace,
+        "name": one.name,
+        "size": one.spec.size,
+        "ready": one.status.members.ready,
+        "phase": str(one.status.phase or ""),
+        "waitingFor": one.status.waiting_for,
+        "explanation": list(one.status.explanation),
+    }
