@@ -12,6 +12,7 @@ import contextlib
 import shutil
 import signal
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
@@ -25,7 +26,7 @@ from dragoon.app.auditing import AuditReporter
 from dragoon.app.config import PluginConfig
 from dragoon.app.freshness import FreshInventory
 from dragoon.app.health import HealthFile, NodeHealth
-from dragoon.app.reporting import Audience, Reporter, Traced
+from dragoon.app.reporting import Audience, Reporter
 from dragoon.app.supervision import Part, keep_running
 from dragoon.app.telling import Telling
 from dragoon.errors import DriverMissingError, HardwareError, KubeletError
@@ -55,6 +56,9 @@ _log = structlog.get_logger(__name__)
 COMPONENT: Final = "dragoon-plugin"
 FIRST_LOOK_SECONDS: Final = 10.0
 """A driver that hangs for longer must not keep claims from being unprepared."""
+# asyncio takes as many as there are CPUs, and four. These wait, for disks and for locks: with two
+# CPUs the effects of eight claims would wait for each other.
+_THREADS: Final = 32
 
 
 class Plugin:
@@ -153,7 +157,7 @@ class Plugin:
             metrics=self.metrics,
         )
         self._kubelet = KubeletPlugin(
-            Traced(self._engine),
+            self._engine,
             driver=driver,
             kubelet_root=Path(config.kubelet_root),
             instance_uid=config.pod_uid or None,
@@ -173,6 +177,7 @@ class Plugin:
     async def run(self, stop: asyncio.Event) -> None:
         """Serves until `stop` is set. Raises DragoonError when it cannot start."""
         self._check_kubelet_root()
+        asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(_THREADS, "blocking"))
         await self._look_first()
         await self._engine.start()
         async with self.endpoint, self._kubelet, asyncio.TaskGroup() as group:

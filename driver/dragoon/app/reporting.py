@@ -4,7 +4,6 @@ from collections.abc import Sequence
 
 import structlog
 
-from dragoon.api.claims import ClaimRef
 from dragoon.errors import DragoonError
 from dragoon.gpu.model import Inventory
 from dragoon.prepare.observing import (
@@ -17,8 +16,6 @@ from dragoon.prepare.observing import (
     Reported,
     Waiting,
 )
-from dragoon.prepare.port import PreparedDevice, Preparer
-from dragoon.telemetry.logs import about, operation_id
 from dragoon.telemetry.metrics import OK, Metrics
 
 _log = structlog.get_logger(__name__)
@@ -92,20 +89,3 @@ class Audience:
         """Tells each of them."""
         for one in self._observers:
             one(event)
-
-
-class Traced:
-    """A Preparer whose log lines, down to its threads, carry the claim's UID and an operation id."""
-
-    def __init__(self, preparer: Preparer) -> None:
-        self._preparer = preparer
-
-    async def prepare(self, claim: ClaimRef) -> tuple[PreparedDevice, ...]:
-        """See `Preparer.prepare`."""
-        with about(claim_uid=claim.uid, operation=operation_id()):
-            return await self._preparer.prepare(claim)
-
-    async def unprepare(self, claim: ClaimRef) -> None:
-        """See `Preparer.unprepare`."""
-        with about(claim_uid=claim.uid, operation=operation_id()):
-            await self._preparer.unprepare(claim)

@@ -19,6 +19,7 @@ from dragoon.errors import DragoonError, InvalidInputError
 from dragoon.kubelet import rpc
 from dragoon.kubelet.messages import DRA_VERSIONS, DraVersion, read_claims, write_device
 from dragoon.prepare.port import Preparer
+from dragoon.telemetry.logs import about, operation_id
 
 _log = structlog.get_logger(__name__)
 
@@ -83,7 +84,9 @@ class DraPlugin:
         self._in_flight += 1
         self._idle.clear()
         try:
-            answers = await _side_by_side([_attempt(refs, work) for refs in by_uid.values()])
+            answers = await _side_by_side(
+                [_traced(uid, refs, work) for uid, refs in by_uid.items()]
+            )
         except asyncio.CancelledError:
             _log.warning("call cut off by the kubelet", claims=list(by_uid))
             raise
@@ -99,6 +102,14 @@ async def _side_by_side(attempts: Sequence[Coroutine[Any, Any, _Answer]]) -> lis
     if len(attempts) == 1:
         return [await attempts[0]]
     return await asyncio.gather(*attempts)
+
+
+async def _traced(
+    uid: str, refs: set[ClaimRef], work: Callable[[ClaimRef], Awaitable[_Answer]]
+) -> _Answer | DragoonError:
+    """The attempt; its log lines, down to its threads, carry the claim's UID and an operation id."""
+    with about(claim_uid=uid, operation=operation_id()):
+        return await _attempt(refs, work)
 
 
 async def _attempt(

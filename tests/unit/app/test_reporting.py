@@ -1,14 +1,10 @@
-import asyncio
-
-import structlog
 from structlog.testing import capture_logs
 
 from dragoon.api.claims import ClaimRef
-from dragoon.app.reporting import Reporter, Traced
+from dragoon.app.reporting import Reporter
 from dragoon.errors import DeviceBusyError, HardwareError
 from dragoon.gpu.model import Inventory, LostGpu, PciAddress
 from dragoon.prepare.observing import Counted, Event, Finished, Repaired, Reported, Waiting
-from dragoon.prepare.port import PreparedDevice
 from dragoon.telemetry.metrics import Metrics
 
 CLAIM = ClaimRef("default", "a", "u1")
@@ -64,31 +60,3 @@ def test_hardware_is_told_with_the_reasons_of_lost_cards() -> None:
     assert lines[0]["lost"] == ["0000:65:00.0: fell off the bus"]
     assert [line["log_level"] for line in lines] == ["info", "error", "info"]
     assert 'dragoon_gpus{state="lost"} 1.0' in metrics.text().decode()
-
-
-class Noting:
-    """A preparer that notes what its log lines would carry, in a thread of its own."""
-
-    def __init__(self) -> None:
-        self.carried: list[dict[str, object]] = []
-
-    async def prepare(self, claim: ClaimRef) -> tuple[PreparedDevice, ...]:
-        del claim
-        await asyncio.to_thread(self._note)
-        return ()
-
-    async def unprepare(self, claim: ClaimRef) -> None:
-        await self.prepare(claim)
-
-    def _note(self) -> None:
-        self.carried.append(structlog.contextvars.get_contextvars())
-
-
-async def test_lines_of_a_call_carry_the_claim_and_an_operation_of_their_own() -> None:
-    noting = Noting()
-    traced = Traced(noting)
-    await asyncio.gather(traced.prepare(CLAIM), traced.unprepare(CLAIM))
-    assert [line["claim_uid"] for line in noting.carried] == ["u1", "u1"]
-    first, second = (line["operation"] for line in noting.carried)
-    assert first != second
-    assert not structlog.contextvars.get_contextvars()

@@ -1,10 +1,12 @@
 """The DRA service without sockets: messages in, messages out."""
 
 import asyncio
+from collections.abc import Mapping, MutableMapping
 from dataclasses import dataclass
 from typing import Any
 
 import pytest
+import structlog
 from structlog.testing import capture_logs
 
 from dragoon.api.claims import ClaimRef
@@ -195,3 +197,41 @@ async def test_point_07_a_joined_attempt_that_was_cut_off_is_an_error_of_its_cla
     response = await invoke(plugin, V1, "NodePrepareResources", claim("a"), claim("b"))
     assert "was cut off" in response.claims["a"].error
     assert len(response.claims["b"].devices) == 1
+
+
+class Noting:
+    """A preparer that notes what its log lines would carry, in a thread of its own."""
+
+    def __init__(self) -> None:
+        self.carried: list[dict[str, Any]] = []
+
+    async def prepare(self, claim: ClaimRef) -> tuple[PreparedDevice, ...]:
+        del claim
+        await asyncio.to_thread(self._note)
+        raise ClaimGoneError("deleted")
+
+    async def unprepare(self, claim: ClaimRef) -> None:
+        await self.prepare(claim)
+
+    def _note(self) -> None:
+        self.carried.append(structlog.contextvars.get_contextvars())
+
+
+async def test_every_line_of_a_claim_carries_its_uid_and_an_operation_of_its_own() -> None:
+    noting, told = Noting(), list[dict[str, Any]]()
+
+    def keep(_logger: Any, _name: str, event: MutableMapping[str, Any]) -> Mapping[str, Any]:
+        told.append({**structlog.contextvars.get_contextvars(), **event})
+        raise structlog.DropEvent
+
+    structlog.configure(processors=[keep])
+    try:
+        await invoke(DraPlugin(noting), V1, "NodePrepareResources", claim("a"), claim("b"))
+    finally:
+        structlog.reset_defaults()
+    assert sorted(line["claim_uid"] for line in noting.carried) == ["a", "b"]
+    operations = {line["claim_uid"]: line["operation"] for line in noting.carried}
+    assert operations["a"] != operations["b"]
+    assert {line["claim_uid"]: line["operation"] for line in told} == operations
+    assert {line["event"] for line in told} == {"claim failed"}
+    assert not structlog.contextvars.get_contextvars()
