@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from typing import Final
 
 from dragoon.api import gang
+from dragoon.api.names import FINALIZER
 from dragoon.errors import ApiError, DragoonError
 from dragoon.kube.port import CLAIMS, PODS, Api, Object
 
 POLICY_GATE: Final = "gate.gangs.dragoon.dev"
 POLICY_FINALIZER: Final = "claim-finalizer.gangs.dragoon.dev"
-FINALIZER: Final = "resource.kubernetes.io/delete-protection"
 _NAME: Final = "dragoon-gate-proof"
 
 

@@ -26,6 +26,8 @@ from dragoon.kube.traits import CUSTOM, TRAITS, Findings, Traits
 
 T = TypeVar("T")
 Validator = Callable[[Object], Findings]
+Admission = Callable[[Object], None]
+"""Changes an object that is to be created, as a mutating policy does."""
 
 _SUFFIX = string.ascii_lowercase + string.digits
 
@@ -34,6 +36,7 @@ class MemoryApi:
     """The API server. Every object is copied on its way in and out.
 
     validators: extra checks of a whole object per resource; each finding makes the write invalid.
+    admission: what policies make of new objects, per resource.
     git_version: what it calls itself.
     history: how many changes a watch may lag behind before it gets 410.
     bookmark_interval: seconds between the bookmarks of a silent watch.
@@ -43,12 +46,14 @@ class MemoryApi:
         self,
         *,
         validators: Mapping[Resource, Validator] | None = None,
+        admission: Mapping[Resource, Admission] | None = None,
         git_version: str = "v1.37.0-dragoon-memory",
         history: int = 10_000,
         bookmark_interval: float = 60.0,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
         self._validators = validators or {}
+        self._admission = admission or {}
         self.git_version = git_version
         self._store = Store(history)
         self._applied: dict[tuple[str, str, str | None], Any] = {}
@@ -246,6 +251,8 @@ class MemoryApi:
         """The object that a create would store, and where."""
         self.faults.strip(resource, body)
         writes.check_kind(resource, body)
+        if resource in self._admission:
+            self._admission[resource](body)
         meta = body["metadata"]
         name = meta.get("name") or _generated(resource, meta)
         key = _key(resource, name, meta.get("namespace"))
