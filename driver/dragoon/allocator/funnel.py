@@ -73,7 +73,7 @@ def _funnel(
             else:
                 kept.append(entry)
         left = kept
-        steps.append(Step(name, len(left), len(losers), tuple(losers[:_NAMED])))
+        steps.append(Step(name, len(left), len(losers), _telling(losers)))
     needed = max(1, steps[_SELECTING - 1].left) if request.everything else request.count
     funnel = Funnel(
         str(claim),
@@ -86,6 +86,17 @@ def _funnel(
         everything=request.everything,
     )
     return funnel, left
+
+
+def _telling(losers: Sequence[Loser]) -> tuple[Loser, ...]:
+    """The first losers, each other reason before the same reason again.
+
+    A card with seven placements of one size must not hide that it has other sizes (case C17).
+    """
+    by_reason = {one.reason: one for one in reversed(losers)}
+    others = [one for one in losers if by_reason[one.reason] is one]
+    again = [one for one in losers if by_reason[one.reason] is not one]
+    return tuple([*others, *again][:_NAMED])
 
 
 def _group(
