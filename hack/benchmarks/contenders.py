@@ -1,20 +1,49 @@
 """The two node processes that are compared: Dragoon's plugin and the minimal Go driver."""
 
+import base64
 import json
+import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import urlsplit
+
+import yaml
 
 MINIMAL = Path(__file__).resolve().parent / "minimal"
+# A pod's root: a mount namespace of its own, with the account where a pod has it.
+_IN_POD = (
+    "mount -t tmpfs none /run && mkdir -p /run/secrets/kubernetes.io && "
+    'cp -r "$1" /run/secrets/kubernetes.io/serviceaccount && shift && exec "$@"'
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Waits:
+    """How much longer than on this machine things take, in milliseconds: a GET of a claim, an fsync."""
+
+    api_ms: float = 0.0
+    fsync_ms: float = 0.0
+
+    def __bool__(self) -> bool:
+        return bool(self.api_ms or self.fsync_ms)
 
 
 class Contender:
     """One driver process with a kubelet root and a CDI folder of its own."""
 
     def __init__(
-        self, name: str, driver: str, root: Path, command: list[str], read_api: "ReadApi"
+        self,
+        name: str,
+        driver: str,
+        root: Path,
+        command: list[str],
+        *,
+        read_api: "ReadApi",
+        environment: Mapping[str, str] | None = None,
     ) -> None:
         self.name = name
         self.driver = driver
@@ -22,6 +51,7 @@ class Contender:
         self.cdi = root / "cdi"
         self._command = command
         self._read_api = read_api
+        self._environment = {**os.environ, **(environment or {})}
         self._out = root / "out"
         self._process: subprocess.Popen[bytes] | None = None
 
@@ -30,7 +60,11 @@ class Contender:
         (self.kubelet_root / "plugins_registry").mkdir(exist_ok=True)
         with self._out.open("ab") as out:
             self._process = subprocess.Popen(
-                self._command, stdout=out, stderr=out, stdin=subprocess.DEVNULL
+                self._command,
+                stdout=out,
+                stderr=out,
+                stdin=subprocess.DEVNULL,
+                env=self._environment,
             )
 
     def stop(self) -> None:
@@ -55,24 +89,41 @@ class Contender:
 ReadApi = Callable[[list[str]], Iterator[float]]
 
 
-def dragoon(driver: str, node: str, kubeconfig: Path, root: Path) -> Contender:
-    """`dragoon plugin` on a simulated DGX H100."""
+def dragoon(
+    driver: str, node: str, kubeconfig: Path, root: Path, waits: Waits | None = None
+) -> Contender:
+    """`dragoon plugin` on a simulated DGX H100, reaching the API server as from a pod."""
+    options = {
+        "driver_name": driver,
+        "node_name": node,
+        "kubelet_root": str(root),
+        "cdi_root": str(root / "cdi"),
+        "simulate": "dgx-h100",
+        "simulate_state": str(root / "gpus.json"),
+        "listen": "127.0.0.1:0",
+        "log_format": "json",
+    }
+    if waits:
+        settings = json.dumps(options)
+        process = ["-m", "benchmarks.waiting", str(waits.api_ms), str(waits.fsync_ms), settings]
+    else:
+        flags = [(f"--{name.replace('_', '-')}", value) for name, value in options.items()]
+        process = ["-m", "dragoon", "plugin", *(word for flag in flags for word in flag)]
+    account = root / "account"
     command = [
-        *(sys.executable, "-m", "dragoon", "plugin"),
-        *("--driver-name", driver),
-        *("--node-name", node),
-        *("--kubeconfig", str(kubeconfig)),
-        *("--kubelet-root", str(root)),
-        *("--cdi-root", str(root / "cdi")),
-        *("--simulate", "dgx-h100"),
-        *("--simulate-state", str(root / "gpus.json")),
-        *("--listen", "127.0.0.1:0"),
-        *("--log-format", "json"),
+        *("unshare", "--mount", "--propagation", "private"),
+        *("sh", "-ec", _IN_POD, "sh", str(account)),
+        *(sys.executable, *process),
     ]
-    return Contender("Dragoon", driver, root, command, _dragoon_api)
+    environment = _account(kubeconfig, account)
+    return Contender(
+        "Dragoon", driver, root, command, read_api=_dragoon_api, environment=environment
+    )
 
 
-def minimal(driver: str, node: str, kubeconfig: Path, root: Path) -> Contender:
+def minimal(
+    driver: str, node: str, kubeconfig: Path, root: Path, waits: Waits | None = None
+) -> Contender:
     """The Go driver, built if Go's own cache has it not."""
     binary = root / "minimal"
     subprocess.run(["go", "build", "-o", binary, "."], cwd=MINIMAL, check=True)
@@ -84,7 +135,24 @@ def minimal(driver: str, node: str, kubeconfig: Path, root: Path) -> Contender:
         f"-kubelet-root={root}",
         f"-cdi={root / 'cdi'}",
     ]
-    return Contender("minimal Go", driver, root, command, _minimal_api)
+    if waits:
+        command += [f"-api-wait={waits.api_ms}ms", f"-fsync-wait={waits.fsync_ms}ms"]
+    return Contender("minimal Go", driver, root, command, read_api=_minimal_api)
+
+
+def _account(kubeconfig: Path, folder: Path) -> dict[str, str]:
+    """Lays out what a pod is given of a kubeconfig; answers its environment."""
+    config = yaml.safe_load(kubeconfig.read_text())
+    cluster, user = config["clusters"][0]["cluster"], config["users"][0]["user"]
+    folder.mkdir(mode=0o700)
+    (folder / "ca.crt").write_bytes(base64.b64decode(cluster["certificate-authority-data"]))
+    (folder / "token").write_text(user["token"])
+    server = urlsplit(cluster["server"])
+    return {
+        "KUBERNETES_SERVICE_HOST": str(server.hostname),
+        "KUBERNETES_SERVICE_PORT": str(server.port),
+        "KUBECONFIG": "",
+    }
 
 
 def _dragoon_api(lines: list[str]) -> Iterator[float]:

@@ -1,7 +1,9 @@
 """Prepare and unprepare over the socket, beside a minimal Go driver that does the same writes.
 
 Both run against one real API server; the calls take turns, in random order. The same calls on
-tmpfs show what fsync costs; each process tells what its GETs cost.
+tmpfs show what fsync costs; each process tells what its GETs cost. "slow" is tmpfs with waits put
+into both drivers, at each GET of a claim and at each fsync: there the parallelism of the code shows,
+and not how many CPUs this machine has. Dragoon runs as in a pod: no kubeconfig, its account mounted.
 """
 
 import argparse
@@ -15,7 +17,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequen
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from benchmarks.contenders import Contender, dragoon, minimal
+from benchmarks.contenders import Contender, Waits, dragoon, minimal
 from benchmarks.fleet import Fleet, control_plane
 from dragoon.api.claims import ClaimRef
 from dragoon.kubelet.client import ClaimAnswer, DraClient
@@ -24,7 +26,7 @@ from dragoon.kubelet.standin import KubeletStandIn
 
 _NODE = "bench-node"
 _GPUS = 8
-_PLACES = {"disk": "/var/tmp", "tmpfs": "/dev/shm"}  # noqa: S108 - scratch folders are made in them
+_DISK, _MEMORY = "/var/tmp", "/dev/shm"  # noqa: S108 - scratch folders are made in them
 _MS = 1000
 
 _Call = Callable[[Sequence[ClaimRef]], Awaitable[dict[str, ClaimAnswer]]]
@@ -34,6 +36,8 @@ def options(parser: argparse.ArgumentParser) -> None:
     """Declares the options of `bench prepare`."""
     parser.add_argument("--calls", type=int, default=400, help="per driver and place, one caller")
     parser.add_argument("--bursts", type=int, default=50, help="eight claims at once")
+    parser.add_argument("--api-ms", type=float, default=5.0, help="a GET in the place `slow`")
+    parser.add_argument("--fsync-ms", type=float, default=5.0, help="an fsync in the place `slow`")
     parser.add_argument("--name", default="bench", help="name of the cluster")
 
 
@@ -45,6 +49,7 @@ class Seconds:
     prepare: list[float] = field(default_factory=list)
     unprepare: list[float] = field(default_factory=list)
     burst: list[float] = field(default_factory=list)
+    together: list[float] = field(default_factory=list)
     api: list[float] = field(default_factory=list)
     memory: tuple[float, float] = (0.0, 0.0)
 
@@ -64,11 +69,16 @@ class Runner:
         self.seconds.unprepare.append(await self._timed(self.client.unprepare, [claim]))
 
     async def burst(self) -> None:
-        """All claims at once, as from eight pods; then their unprepares."""
+        """All claims at once, as from eight pods and as from one; each time their unprepares."""
         started = time.perf_counter()
         await asyncio.gather(*(self.client.prepare([claim]) for claim in self.claims))
         self.seconds.burst.append(time.perf_counter() - started)
         await asyncio.gather(*(self.client.unprepare([claim]) for claim in self.claims))
+        started = time.perf_counter()
+        answers = await self.client.prepare(self.claims)
+        self.seconds.together.append(time.perf_counter() - started)
+        assert not any(answer.error for answer in answers.values()), answers
+        await self.client.unprepare(self.claims)
 
     async def _timed(self, call: _Call, claims: Sequence[ClaimRef]) -> float:
         started = time.perf_counter()
@@ -80,21 +90,25 @@ class Runner:
 
 
 def run(chosen: argparse.Namespace) -> None:
-    """Measures in both places and prints the table and the ratios."""
+    """Measures in every place and prints the table and the ratios."""
+    slow = Waits(chosen.api_ms, chosen.fsync_ms)
+    places = {"disk": (_DISK, Waits()), "tmpfs": (_MEMORY, Waits()), "slow": (_MEMORY, slow)}
     with control_plane(chosen.name) as state:
         kubeconfig = Path(state.kubeconfigs["admin"])
         results = {
-            place: asyncio.run(_measure(chosen, kubeconfig, Path(folder)))
-            for place, folder in _PLACES.items()
+            place: asyncio.run(_measure(chosen, kubeconfig, Path(folder), waits))
+            for place, (folder, waits) in places.items()
         }
     _print(results)
 
 
-async def _measure(chosen: argparse.Namespace, kubeconfig: Path, place: Path) -> dict[str, Seconds]:
+async def _measure(
+    chosen: argparse.Namespace, kubeconfig: Path, place: Path, waits: Waits
+) -> dict[str, Seconds]:
     with _folders(place) as (ours, theirs):
         contenders = (
-            dragoon("gpu.dragoon.dev", _NODE, kubeconfig, ours),
-            minimal("minimal.dragoon.dev", _NODE, kubeconfig, theirs),
+            dragoon("gpu.dragoon.dev", _NODE, kubeconfig, ours, waits),
+            minimal("minimal.dragoon.dev", _NODE, kubeconfig, theirs, waits),
         )
         async with contextlib.AsyncExitStack() as stack:
             runners = [
@@ -164,7 +178,10 @@ def _print(results: dict[str, dict[str, Seconds]]) -> None:
             "  of it GET of the claim p50": [_percentile(s.api, 50) for s in (ours, theirs)],
             f"unprepare p50, {place}": [_percentile(s.unprepare, 50) for s in (ours, theirs)],
             f"unprepare p99, {place}": [_percentile(s.unprepare, 99) for s in (ours, theirs)],
-            f"8 claims at once p50, {place}": [_percentile(s.burst, 50) for s in (ours, theirs)],
+            f"8 claims of 8 pods p50, {place}": [_percentile(s.burst, 50) for s in (ours, theirs)],
+            f"8 claims of a pod p50, {place}": [
+                _percentile(s.together, 50) for s in (ours, theirs)
+            ],
         }
         for label, (a, b) in rows.items():
             print(f"{label:<34}{a * _MS:>9.2f} ms{b * _MS:>9.2f} ms{a / b:>8.2f}")
@@ -179,15 +196,21 @@ def _print_summary(names: list[str], results: dict[str, dict[str, Seconds]]) -> 
     label = "prepare p50 without fsync and GET"
     print(f"{label:<34}{without[0] * _MS:>9.2f} ms{without[1] * _MS:>9.2f} ms", end="")
     print(f"{without[0] / without[1]:>8.2f}")
+    for place, by_name in results.items():
+        for shape, values in (("8 pods", "burst"), ("a pod", "together")):
+            label = f"8 claims of {shape} / one, {place}"
+            times = [_eight_to_one(by_name[name], values) for name in names]
+            print(f"{label:<34}{times[0]:>10.2f} x{times[1]:>10.2f} x{times[0] / times[1]:>8.2f}")
     for name in names:
-        found = disk[name]
-        one, eight = _percentile(found.prepare, 50), _percentile(found.burst, 50)
-        rss, anonymous = found.memory
+        rss, anonymous = disk[name].memory
         print(
-            f"{name}: start to first publish {found.start:.2f} s; resident {rss:.0f} MiB "
-            f"({anonymous:.0f} anonymous); 8 at once take {eight / one:.2f} x one, "
-            f"{eight / one / _GPUS:.2f} x one per claim"
+            f"{name}: start to first publish {disk[name].start:.2f} s; resident {rss:.0f} MiB "
+            f"({anonymous:.0f} anonymous)"
         )
+
+
+def _eight_to_one(seconds: Seconds, values: str) -> float:
+    return _percentile(getattr(seconds, values), 50) / _percentile(seconds.prepare, 50)
 
 
 def _percentile(values: Sequence[float], per_cent: int) -> float:

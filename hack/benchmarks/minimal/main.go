@@ -27,11 +27,12 @@ import (
 	"k8s.io/dynamic-resource-allocation/resourceslice"
 )
 
-// timedTransport measures the GETs of claims.
+// timedTransport measures the GETs of claims, and makes them longer by wait.
 type timedTransport struct {
 	next http.RoundTripper
 	out  *json.Encoder
 	mu   *sync.Mutex
+	wait time.Duration
 }
 
 func (t timedTransport) RoundTrip(request *http.Request) (*http.Response, error) {
@@ -39,6 +40,7 @@ func (t timedTransport) RoundTrip(request *http.Request) (*http.Response, error)
 		return t.next.RoundTrip(request)
 	}
 	started := time.Now()
+	time.Sleep(t.wait)
 	response, err := t.next.RoundTrip(request)
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -50,6 +52,7 @@ func (t timedTransport) RoundTrip(request *http.Request) (*http.Response, error)
 
 type driver struct {
 	journal, cdi, name string
+	syncWait           time.Duration
 	mu                 sync.Mutex
 	holders            map[string]types.UID
 }
@@ -120,16 +123,18 @@ func (d *driver) write(folder, name string, content any, synced bool) error {
 	if !synced {
 		return os.Rename(target+".tmp", target)
 	}
+	time.Sleep(d.syncWait)
 	if err := temp.Sync(); err != nil {
 		return err
 	}
 	if err := os.Rename(target+".tmp", target); err != nil {
 		return err
 	}
-	return syncFolder(folder)
+	return d.syncFolder(folder)
 }
 
-func syncFolder(folder string) error {
+func (d *driver) syncFolder(folder string) error {
+	time.Sleep(d.syncWait)
 	handle, err := os.Open(folder)
 	if err != nil {
 		return err
@@ -152,7 +157,7 @@ func (d *driver) unprepare(claim types.UID) error {
 			return err
 		}
 	}
-	if err := syncFolder(d.journal); err != nil {
+	if err := d.syncFolder(d.journal); err != nil {
 		return err
 	}
 	d.mu.Lock()
@@ -189,6 +194,8 @@ func run() error {
 	root := flag.String("kubelet-root", "", "kubelet root folder")
 	cdi := flag.String("cdi", "", "CDI folder")
 	serialize := flag.Bool("serialize", false, "one call at a time, the helper's default")
+	apiWait := flag.Duration("api-wait", 0, "how much longer each GET of a claim takes")
+	syncWait := flag.Duration("fsync-wait", 0, "how much longer each fsync takes")
 	flag.Parse()
 
 	config, err := clientcmd.BuildConfigFromFlags("", *kubeconfig)
@@ -197,7 +204,7 @@ func run() error {
 	}
 	config.QPS = -1 // the default limit of five calls a second would be all that is measured
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
-		return timedTransport{next, json.NewEncoder(os.Stdout), &sync.Mutex{}}
+		return timedTransport{next, json.NewEncoder(os.Stdout), &sync.Mutex{}, *apiWait}
 	})
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
@@ -212,7 +219,7 @@ func run() error {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	defer stop()
-	plugin := &driver{journal: journal, cdi: *cdi, name: *name, holders: map[string]types.UID{}}
+	plugin := &driver{journal: journal, cdi: *cdi, name: *name, syncWait: *syncWait, holders: map[string]types.UID{}}
 	helper, err := kubeletplugin.Start(ctx, plugin,
 		kubeletplugin.DriverName(*name),
 		kubeletplugin.NodeName(*node),
