@@ -5,9 +5,10 @@ import json
 from dragoon.diagnose import answers
 from dragoon.diagnose.placing import Verdict
 from dragoon.diagnose.simulating import simulate
-from tests.scenario.publish.test_forms_are_allocated import NODE, Node
+from tests.scenario.publish.test_forms_are_allocated import Node
 from tests.unit.diagnose.cases import case, class_, needs_case_files
 from tests.unit.diagnose.scenes import node, snapshot
+from tests.unit.publish.nodes import NODE
 
 IS_MIG = "device.attributes['gpu.dragoon.dev'].type == 'mig'"
 
