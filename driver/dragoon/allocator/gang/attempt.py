@@ -1,49 +1,49 @@
 """One attempt to place a gang, without asking why it failed: the planner's and its advice's."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from dragoon.allocator.constraints import attribute_of
 from dragoon.allocator.gang import scoring
-from dragoon.allocator.gang.model import GangAsk, GangPlan, PlacementSnapshot, PodAsk
+from dragoon.allocator.gang.model import (
+    GangAsk,
+    GangPlan,
+    Placement,
+    PlacementSnapshot,
+    PodAsk,
+)
 from dragoon.allocator.gang.narrowing import place
 from dragoon.allocator.gang.packing import Packed, Short, Wish, fill
 from dragoon.allocator.gang.realising import picks_of, placements
 from dragoon.allocator.gang.seats import Limits
+from dragoon.allocator.gang.settling import settled, with_allocated, with_placements
 from dragoon.allocator.gang.shapes import Block, Shape, blocks_of, is_pending, shapes_of
 from dragoon.allocator.gang.terrain import Terrain
 from dragoon.allocator.model import DeviceId, Facts, PoolId
 from dragoon.allocator.result import ShareIds
 from dragoon.allocator.search import Attempts
-from dragoon.api.gang import Level
+from dragoon.api.gang import Level, Topology
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Case:
-    """An ask, sorted: the members that have their place, and shapes of the others.
+    """An ask, sorted. fixed: members that have their place, with all their claims.
 
-    needs: of each shape, how many blocks are placed all or not at all; the rest one by one.
+    core: those that are placed all or not at all; extra: those that come one by one after them.
+    shapes: of the core.
     """
 
     ask: GangAsk
     fixed: tuple[PodAsk, ...]
+    core: tuple[PodAsk, ...]
+    extra: tuple[PodAsk, ...]
     shapes: tuple[Shape, ...]
-    needs: tuple[int, ...]
-
-    @property
-    def wanted(self) -> int:
-        """Members that are placed all or not at all, without those that have their place."""
-        return sum(
-            len(block.members)
-            for shape, need in zip(self.shapes, self.needs, strict=True)
-            for block in shape.blocks[:need]
-        )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Failed:
-    """No placement. terrain: what was looked at. steps: devices tried."""
+    """No placement of the core. terrain: what was looked at. steps: devices tried."""
 
     short: Short
     terrain: Terrain
@@ -52,88 +52,105 @@ class Failed:
 
 def sort_out(ask: GangAsk) -> Case:
     """Raises InvalidInputError and UnsupportedError for claims that cannot be planned."""
-    fixed = tuple(one for one in ask.members if one.node and not _has_pending(one))
-    others = [one for one in ask.members if not (one.node and not _has_pending(one))]
-    core = {one.uid for one in others[: max(0, ask.minimum - len(fixed))]}
-    blocks = blocks_of(others, ask.tolerations)
-    # A block with a member of the core is core as a whole; sorting keeps the order otherwise.
-    blocks.sort(key=lambda block: not _is_core(block, core))
-    shapes = tuple(shapes_of(blocks))
-    needs = tuple(sum(_is_core(block, core) for block in shape.blocks) for shape in shapes)
-    return Case(ask, fixed, shapes, needs)
+    fixed = tuple(one for one in ask.members if _has_its_place(one))
+    others = [one for one in ask.members if not _has_its_place(one)]
+    needed = max(0, ask.minimum - len(fixed))
+    most = max(0, ask.maximum - len(fixed)) if ask.maximum else len(others)
+    core, extra = tuple(others[:needed]), tuple(others[needed:most])
+    blocks_of(extra, ask.tolerations)  # What is wrong with them is said at once.
+    shapes = shapes_of(blocks_of(core, ask.tolerations))
+    return Case(ask, fixed, core, extra, tuple(shapes))
 
 
 def attempt(
     snapshot: PlacementSnapshot, case: Case, steps: int, share_ids: ShareIds
 ) -> GangPlan | Failed:
-    """Places the gang, not verified yet."""
+    """Places the gang; the plan is not verified yet."""
     limits = Limits(Attempts(steps))
-    terrain = Terrain(snapshot, case.ask, case.shapes, limits)
-    topology = case.ask.topology
-    fixed = {
-        level: frozenset(_fixed_values(snapshot, case.fixed, level))
-        for level in (*topology.required, *topology.preferred)
-    }
-    found = place(terrain, topology, case.needs, fixed, _wishes(case.shapes))
-    if isinstance(found, Short):
-        return Failed(found, terrain, steps - limits.attempts.left)
-    placed = _more(found, case)
-    picks = picks_of(terrain, found.used)
-    given = placements(picks, case.shapes, snapshot.cluster.classes, share_ids)
+    found = _place_core(snapshot, case, limits, share_ids)
+    if isinstance(found, Failed):
+        return found
+    more = _place_extra(snapshot, case, found, limits, share_ids) if case.extra else []
+    everyone = [*found.placements, *more]
+    placed = {one.pod.uid for one in everyone}
     results = (
         PoolId(result["driver"], result["pool"])
-        for one in given
+        for one in everyone
         for raw in one.allocations.values()
         for result in raw["devices"]["results"]
     )
-    return GangPlan(
-        placements=tuple(given),
+    return replace(
+        found,
+        placements=tuple(everyone),
         pools=tuple(sorted(set(results))),
-        optimistic=tuple(dict.fromkeys(rule for one in given for rule in one.pod.unmodelled)),
-        score=scoring.score(picks, topology),
+        optimistic=tuple(dict.fromkeys(rule for one in everyone for rule in one.pod.unmodelled)),
         left_out=tuple(
-            member.uid
-            for shape, count in zip(case.shapes, placed, strict=True)
-            for block in shape.blocks[count:]
-            for member in block.members
-        ),
-        domain=tuple(
-            str(value) for level in topology.required for value in scoring.values(picks, level)
+            one.uid for one in case.ask.members if one.uid not in placed and not _has_its_place(one)
         ),
         steps=steps - limits.attempts.left,
     )
 
 
-def _has_pending(pod: PodAsk) -> bool:
-    return any(map(is_pending, pod.claims))
+def _place_core(
+    snapshot: PlacementSnapshot, case: Case, limits: Limits, share_ids: ShareIds
+) -> GangPlan | Failed:
+    steps = limits.attempts.left
+    terrain = Terrain(snapshot, case.ask, case.shapes, limits)
+    topology = case.ask.topology
+    needs = [len(shape.blocks) for shape in case.shapes]
+    fixed = _fixed(snapshot, case.fixed, topology)
+    found = place(terrain, topology, needs, fixed, _wishes(case.shapes))
+    if isinstance(found, Short):
+        return Failed(found, terrain, steps - limits.attempts.left)
+    picks = picks_of(terrain, found.used)
+    return GangPlan(
+        placements=tuple(placements(picks, case.shapes, snapshot.cluster.classes, share_ids)),
+        pools=(),
+        optimistic=(),
+        score=scoring.score(picks, topology),
+        domain=tuple(
+            str(value) for level in topology.required for value in scoring.values(picks, level)
+        ),
+    )
 
 
-def _is_core(block: Block, core: set[str]) -> bool:
-    return any(one.uid in core for one in block.members)
+def _place_extra(
+    snapshot: PlacementSnapshot, case: Case, core: GangPlan, limits: Limits, share_ids: ShareIds
+) -> list[Placement]:
+    """Places members beyond the core one by one, in a copy of the snapshot that has the core."""
+    after = with_placements(snapshot, core.placements)
+    given = {uid: raw for one in core.placements for uid, raw in one.allocations.items()}
+    fixed = (*case.fixed, *settled(core.placements).values())
+    extra = [with_allocated(pod, given) for pod in case.extra]
+    ask = replace(case.ask, members=(*fixed, *extra))
+    blocks = blocks_of(extra, ask.tolerations)
+    shapes = shapes_of(blocks)
+    terrain = Terrain(after, ask, shapes, limits)
+    topology = Topology(required=case.ask.topology.required)
+    none = [0] * len(shapes)
+    found = place(terrain, topology, none, _fixed(after, fixed, topology), ())
+    if isinstance(found, Short):
+        return []
+    _fill_in_order(found, shapes, blocks)
+    new = placements(picks_of(terrain, found.used), shapes, after.cluster.classes, share_ids)
+    original = {pod.uid: pod for pod in case.extra}
+    return [replace(one, pod=original[one.pod.uid]) for one in new]
 
 
-def _more(packed: Packed, case: Case) -> list[int]:
-    """Places blocks beyond the core in their order; answers how many of each shape are placed."""
-    placed = list(case.needs)
-    order = {one.uid: position for position, one in enumerate(case.ask.members)}
-    extra = [
-        (order[block.members[0].uid], shape, block)
-        for shape in case.shapes
-        for block in shape.blocks[case.needs[shape.number] :]
-    ]
-    left = case.ask.maximum - len(case.fixed) - case.wanted if case.ask.maximum else len(order)
+def _fill_in_order(packed: Packed, shapes: Sequence[Shape], blocks: Sequence[Block]) -> None:
+    """One block after the other; where one does not fit, those like it do not either."""
+    shape_of = {id(block): shape for shape in shapes for block in shape.blocks}
     full: set[int] = set()
-    for _, shape, block in sorted(extra, key=lambda one: one[0]):
-        if shape.number in full or len(block.members) > left:
-            full.add(shape.number)
-            continue
-        needs = [int(one.number == shape.number) for one in case.shapes]
-        if fill(packed.bins, case.shapes, needs) is None:
-            placed[shape.number] += 1
-            left -= len(block.members)
-        else:
-            full.add(shape.number)
-    return placed
+    for block in blocks:
+        shape = shape_of[id(block)]
+        if shape.number not in full:
+            needs = [int(one.number == shape.number) for one in shapes]
+            if fill(packed.bins, shapes, needs) is not None:
+                full.add(shape.number)
+
+
+def _has_its_place(pod: PodAsk) -> bool:
+    return bool(pod.node) and not any(map(is_pending, pod.claims))
 
 
 def _wishes(shapes: Sequence[Shape]) -> list[Wish]:
@@ -144,6 +161,16 @@ def _wishes(shapes: Sequence[Shape]) -> list[Wish]:
         for block in shape.blocks
         if (slot := block.members[0].slot) is not None
     ]
+
+
+def _fixed(
+    snapshot: PlacementSnapshot, pods: Sequence[PodAsk], topology: Topology
+) -> dict[Level, frozenset[Any]]:
+    """The values of all levels that members have which have their place."""
+    return {
+        level: frozenset(_fixed_values(snapshot, pods, level))
+        for level in (*topology.required, *topology.preferred)
+    }
 
 
 def _fixed_values(snapshot: PlacementSnapshot, fixed: Sequence[PodAsk], level: Level) -> set[Any]:

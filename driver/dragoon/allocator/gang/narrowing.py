@@ -32,6 +32,8 @@ def place(
 
     fixed: the values of levels that members which are placed already have.
     """
+    if not terrain.shapes:
+        return Packed(())
     return _Narrowing(terrain, needs, fixed, wishes).required(
         terrain.all, topology.required, topology.preferred
     )

@@ -150,7 +150,7 @@ def _wished(
 
 def _beside(bins: Sequence[Bin], shape: Shape, left: int) -> int:
     """Places blocks on nodes that have some already, the tightest first; answers how many."""
-    used = [(one.room(shape, left), one) for one in bins if one.load] if left else []
+    used = [(one.room(shape, left), one) for one in bins if one.is_used] if left else []
     placed = 0
     for _, one in sorted(
         (entry for entry in used if entry[0]), key=lambda entry: (entry[0], entry[1].node.name)
@@ -168,13 +168,13 @@ def _anew(bins: Sequence[Bin], shape: Shape, left: int) -> int:
         return 0
     kinds: dict[Any, list[Bin]] = {}
     for one in reversed(bins):
-        if not one.load:
+        if not one.is_used:
             kinds.setdefault(one.kind, []).append(one)
     rooms = {kind: room for kind, alike in kinds.items() if (room := alike[0].room(shape, left))}
     per_clique: Counter[Any] = Counter()
     for kind, room in rooms.items():
         per_clique[kinds[kind][0].clique] += room * len(kinds[kind])
-    cliques = {one.clique for one in bins if one.load and one.clique is not None}
+    cliques = {one.clique for one in bins if one.is_used and one.clique is not None}
     placed = 0
     while placed < left and rooms:
         rest = left - placed
@@ -246,7 +246,7 @@ class _Exact:
             return False
         shape = self._shapes[number]
         tried: set[Any] = set()
-        for one in sorted(self._bins, key=lambda one: not one.load):
+        for one in sorted(self._bins, key=lambda one: not one.is_used):
             self._limits.attempts.count()
             key = one.kind, one.load
             if key in tried or not one.room(shape, 1):

@@ -54,4 +54,4 @@ def plan(
         return found
     if not found.short.sure:
         return SearchStopped(found.steps, "given up")
-    return NoRoom("no room", never=False, fitting=found.short.fitting, wanted=case.wanted)
+    return NoRoom("no room", never=False, fitting=found.short.fitting, wanted=len(case.core))

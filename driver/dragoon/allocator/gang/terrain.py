@@ -31,7 +31,8 @@ class Bin:
     """A node during one attempt. Mutable: load and left follow what is placed on it.
 
     takes: per shape whether the node takes it, room apart. kind: equal for nodes that are alike in
-    everything. clique: the fabric clique of its devices, None without one.
+    everything. clique: the fabric clique of its devices, None without one. home: members of the
+    gang that have their place are here.
     """
 
     node: NodeFacts
@@ -40,7 +41,13 @@ class Bin:
     left: dict[str, int]
     kind: Hashable
     clique: Any
+    home: bool
     load: Load = EMPTY
+
+    @property
+    def is_used(self) -> bool:
+        """Whether the gang has anything here."""
+        return self.home or bool(self.load)
 
     def room(self, shape: Shape, most: int) -> int:
         """How many more blocks of the shape it takes, at most that many."""
@@ -90,6 +97,7 @@ class Terrain:
             self._demand[fit.PODS] += count * shape.pods
             for name, amount in shape.requests.items():
                 self._demand[name] = self._demand.get(name, 0) + count * amount
+        self._homes = {member.node for member in ask.members if member.node}
         self._first: dict[str, frozenset[str]] = {}
         for slot in (member.slot for member in ask.members if not member.node):
             if slot is not None:
@@ -142,22 +150,19 @@ class Terrain:
                 value: Area(tuple(found), area.restrictions)
                 for value, found in sorted(nodes.items())
             }
-        without: list[NodeFacts] = []
         for node in area.nodes:
-            values = self.values(node, level.attribute)
-            for value in values:
+            for value in self.values(node, level.attribute):
                 nodes.setdefault(value, []).append(node)
-            if not values:
-                without.append(node)
-        if all(shape.claims for shape in self.shapes):
-            without.clear()  # Only members without claims could be there.
-        return {
-            value: Area(
-                tuple(sorted((*found, *without), key=lambda one: one.name)),
-                (*area.restrictions, Restriction(level.attribute, frozenset((value,)))),
-            )
-            for value, found in sorted(nodes.items(), key=lambda one: str(one[0]))
-        }
+        nothing = (*area.restrictions, Restriction(level.attribute, frozenset()))
+        free = Area(area.nodes, nothing)
+        # Members that need no such device can be anywhere.
+        anywhere = any(one.room(shape, 1) for one in self.bins(free) for shape in self.shapes)
+        groups: dict[Any, Area] = {}
+        for value, found in sorted(nodes.items(), key=lambda one: str(one[0])):
+            only = Restriction(level.attribute, frozenset((value,)))
+            here = area.nodes if anywhere else tuple(found)
+            groups[value] = Area(here, (*area.restrictions, only))
+        return groups or {"": free}
 
     def values(self, node: NodeFacts, attribute: str) -> frozenset[Any]:
         """The values of an attribute that the devices of a node have."""
@@ -207,9 +212,9 @@ class Terrain:
         # More than all of them want together is as good as that.
         enough = tuple(min(left[one], self._demand[one]) for one in left)
         clique = self._clique(site)
-        return Bin(
-            site.facts, seats, site.takes, left, (id(seats), site.takes, enough, clique), clique
-        )
+        home = name in self._homes
+        kind = id(seats), site.takes, enough, clique, home
+        return Bin(site.facts, seats, site.takes, left, kind, clique, home)
 
     def _clique(self, site: _Site) -> Any:
         for pool in site.pools:
