@@ -77,8 +77,8 @@ class Executor:
         Never raises a DragoonError: one write that fails must not stop the others.
         """
         found = await asyncio.gather(*map(self._one, actions))
-        conflicts = [one for one in found if isinstance(one, ApiConflictError)]
         errors = [one for one in found if isinstance(one, DragoonError)]
+        conflicts = [one for one in errors if isinstance(one, ApiConflictError)]
         return Outcome(
             tuple(one for one in found if isinstance(one, tuple)),
             len(conflicts),
@@ -196,14 +196,18 @@ class Executor:
         *,
         kind: PatchKind = PatchKind.MERGE,
     ) -> Written:
-        found = await self._api.patch(
-            resource,
-            ref.name,
-            body,
-            kind=kind,
-            namespace=ref.namespace or None,
-            subresource=subresource,
-        )
+        try:
+            found = await self._api.patch(
+                resource,
+                ref.name,
+                body,
+                kind=kind,
+                namespace=ref.namespace or None,
+                subresource=subresource,
+            )
+        except ApiNotFoundError as error:
+            # Gone is the last change: whoever decided looks again, as after any other.
+            raise ApiConflictError(error.message, status=error.status) from error
         return resource, found
 
 

@@ -150,6 +150,7 @@ class Proposal:
 
     asked: UIDs of the pods that were asked for. claims: only those to be written: what was
     allocated before is not planned. refusal: why there is no plan, empty where there is one.
+    The loop forgets it after the next Journal, and a refusal when there may be room.
     """
 
     asked: frozenset[str]

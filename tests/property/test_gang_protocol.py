@@ -1,0 +1,259 @@
+"""The gang protocol against a small cluster that races, with a controller killed at any write.
+
+Two worlds: one in which kube-scheduler's decisions have landed when the wait is over, as measured;
+and one in which they land whenever they like, for there is no proof that a wait is long enough.
+"""
+
+from collections import Counter
+from random import Random
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dragoon.api.gang_plan import Step
+from dragoon.gang.protocol.model import Kind
+from dragoon.kube.port import CLAIMS, GANGS, JOBS, TAINT_RULES
+from tests.property.gang_cluster import NAMESPACE, Cluster
+from tests.property.gang_pilot import Pilot
+from tests.property.gang_scheduler import Raw, devices_of
+
+_CALM = 400
+"""Rounds after which everything has come to rest."""
+
+
+class Run:
+    """One run: steps in any order, then calm. honest: the wait is long enough."""
+
+    def __init__(self, seed: int, *, honest: bool, size: int, job: bool) -> None:
+        self.rng = Random(seed)
+        self.cluster = Cluster(self.rng, nodes=2, gpus=3, cpu=3)
+        self.pilot = Pilot(self.cluster, lags=True)
+        self.honest = honest
+        self.size = size
+        self.job = job
+        self.ungated: set[str] = set()
+        self.placed = False
+
+    async def start(self) -> None:
+        await self.cluster.start()
+        await self.cluster.create_gang(self.size, job=self.job)
+
+    async def step(self, name: str) -> None:
+        await getattr(self, f"_{name}")()
+        await self.check()
+
+    async def _parts(self) -> None:
+        """What runs by itself, in the order of a quiet cluster."""
+        await self.cluster.job_controller()
+        await self.cluster.claim_controller()
+        await self.cluster.kubelets()
+
+    async def _sync(self) -> None:
+        await self.cluster.scheduler.sync()
+
+    async def _attempt(self) -> None:
+        await self.cluster.scheduler.attempt()
+
+    async def _land(self) -> None:
+        await self.cluster.scheduler.land()
+
+    async def _informers(self) -> None:
+        await self.pilot.informers()
+
+    async def _pilot(self) -> None:
+        await self.pilot.step()
+
+    async def _crash(self) -> None:
+        self.pilot.crash()
+
+    async def _fails(self) -> None:
+        self.pilot.trouble = "fails"
+        await self.pilot.step()
+
+    async def _answer_lost(self) -> None:
+        self.pilot.trouble = "answer is lost"
+        await self.pilot.step()
+
+    async def _arbiter(self) -> None:
+        await self.pilot.informers()
+        await self.pilot.arbiter()
+
+    async def _sweep(self) -> None:
+        await self.pilot.informers()
+        await self.pilot.sweep()
+
+    async def _time(self) -> None:
+        """Time passes; where the wait is long enough, what was decided before has landed."""
+        if self.honest:
+            await self.cluster.scheduler.sync()
+            while self.cluster.scheduler.in_flight:
+                await self.cluster.scheduler.land()
+            await self.pilot.informers()
+        if self.pilot.proposal is not None and self.pilot.proposal.refusal:
+            self.pilot.proposal = None
+        self.pilot.tick = max(self.pilot.tick + 0.5, self.pilot.wake or 0.0)
+
+    async def _stranger(self) -> None:
+        if len(await self.cluster.strangers()) < 5:
+            await self.cluster.create_pod(cpu=self.rng.choice((0, 1)))
+            await self.cluster.claim_controller()
+
+    async def _hog(self) -> None:
+        """A pod that takes CPU and no GPU."""
+        if len(await self.cluster.strangers()) < 5:
+            await self.cluster.create_pod(gpus=0, cpu=self.rng.choice((1, 2, 3)))
+
+    async def _stranger_ends(self) -> None:
+        strangers = await self.cluster.strangers()
+        if strangers:
+            await self.cluster.delete(self.rng.choice(strangers))
+
+    async def _member_dies(self) -> None:
+        crew = await self.cluster.crew()
+        if self.job and crew:
+            await self.cluster.delete(self.rng.choice(crew))
+
+    async def _member_fails(self) -> None:
+        running = [pod for pod in await self.cluster.crew() if pod["status"]["phase"] == "Running"]
+        if self.job and running:
+            await self.cluster.finish(self.rng.choice(running), "Failed")
+
+    async def check(self) -> None:
+        """What holds at every moment."""
+        claims = {claim["metadata"]["uid"]: claim for claim in (await self._all(CLAIMS))}
+        crew = {pod["metadata"]["uid"] for pod in await self.cluster.crew()}
+        members = {uid for uid, claim in claims.items() if _made_for(claim) & self.cluster.members}
+        decided = self.cluster.scheduler.decided
+        assert not members & decided, "kube-scheduler allocated a member by itself"
+        held = await self.cluster.holders()
+        given = [Counter(uid in decided for uid in uids) for uids in held.values()]
+        assert all(one[True] < 2 for one in given), "a stranger got a stranger's device"
+        assert all(one[False] < 2 for one in given), "we gave a device twice"
+        if self.honest:
+            assert all(len(uids) == 1 for uids in held.values()), "a device was given twice"
+        assert len(set(self.cluster.prepared)) == len(self.cluster.prepared)
+        await self._check_first_round(crew, claims)
+
+    async def _check_first_round(self, crew: set[str], claims: dict[str, Raw]) -> None:
+        """The first gate goes only when every member has what it needs."""
+        ungated = {
+            pod["metadata"]["uid"]
+            for pod in await self.cluster.crew()
+            if not pod["spec"].get("schedulingGates")
+        }
+        new = ungated - self.ungated
+        gang = next(iter(await self._all(GANGS)), None)
+        plan = ((gang or {}).get("status") or {}).get("plan")
+        if new and plan and plan["step"] == Step.UNGATE and not plan.get("held"):
+            with_devices = {
+                uid for claim in claims.values() if devices_of(claim) for uid in _made_for(claim)
+            }
+            planned = {member["uid"] for member in plan["members"]}
+            assert len(planned) == self.size
+            assert planned & crew <= with_devices, "a member was ungated before all were allocated"
+        self.ungated |= new
+
+    async def calm(self) -> None:
+        """No more races: strangers end, everybody gets to do what is to be done."""
+        for pod in await self.cluster.strangers():
+            await self.cluster.delete(pod)
+        for _ in range(_CALM):
+            await self._parts()
+            await self._sync()
+            await self._attempt()
+            await self._land()
+            await self._arbiter()
+            await self._sweep()
+            for _ in range(4):
+                await self.pilot.informers()
+                await self.pilot.step()
+            await self._time()
+            await self.check()
+            if await self._is_still():
+                return
+
+    async def _is_still(self) -> bool:
+        crew = await self.cluster.crew()
+        gangs = await self._all(GANGS)
+        rules = await self._all(TAINT_RULES)
+        running = [pod for pod in crew if pod["status"]["phase"] == "Running"]
+        damage = [one for one in rules if one["metadata"]["labels"]["dragoon.dev/rule"] == Kind.DAMAGE]
+        if damage or self.pilot.pending:
+            return False
+        if not gangs:
+            return not rules and not crew and not await self._all(CLAIMS)
+        return len(running) == self.size == len([p for p in crew if p["status"]["phase"] != "Failed"])
+
+    async def _all(self, resource):
+        return (await self.cluster.api.list(resource)).items
+
+
+def _made_for(claim: Raw) -> set[str]:
+    return {owner["uid"] for owner in claim["metadata"].get("ownerReferences") or ()}
+
+
+_WEIGHTS = {
+    "pilot": 22,
+    "informers": 6,
+    "parts": 8,
+    "sync": 3,
+    "attempt": 12,
+    "land": 5,
+    "time": 5,
+    "stranger": 9,
+    "hog": 3,
+    "stranger_ends": 4,
+    "crash": 2,
+    "fails": 1,
+    "answer_lost": 1,
+    "arbiter": 2,
+    "sweep": 1,
+    "member_dies": 1,
+    "member_fails": 1,
+}
+_STEPS = st.lists(
+    st.sampled_from([name for name, weight in _WEIGHTS.items() for _ in range(weight)]),
+    max_size=200,
+)
+
+
+async def _lives(seed: int, steps: list[str], *, honest: bool, size: int, job: bool) -> Run:
+    run = Run(seed, honest=honest, size=size, job=job)
+    await run.start()
+    for name in steps:
+        await run.step(name)
+    await run.calm()
+    assert await run._is_still(), await _story(run)
+    await _end(run)
+    return run
+
+
+async def _end(run: Run) -> None:
+    """The gang goes: nothing of it is left, and kube-scheduler's memory is right."""
+    api = run.cluster.api
+    await api.delete(GANGS, "crew", namespace=NAMESPACE)
+    if run.job:
+        await api.delete(JOBS, "crew", namespace=NAMESPACE)
+    for pod in await run.cluster.crew():
+        await run.cluster.delete(pod)
+    await run.calm()
+    assert await run._all(TAINT_RULES) == ()
+    assert await run._all(CLAIMS) == ()
+    assert run.cluster.scheduler.taken == set()
+
+
+async def _story(run: Run) -> str:
+    view = await run.pilot.view()
+    return f"{view and view.plan} {view and view.members} {await run._all(TAINT_RULES)}"
+
+
+@settings(max_examples=60, deadline=None)
+@given(seed=st.integers(0, 10**6), steps=_STEPS, size=st.integers(1, 3), job=st.booleans())
+async def test_no_partial_gang_no_leak_no_double_allocation_whatever_dies(seed, steps, size, job):
+    await _lives(seed, steps, honest=True, size=size, job=job)
+
+
+@settings(max_examples=60, deadline=None)
+@given(seed=st.integers(0, 10**6), steps=_STEPS, size=st.integers(1, 3), job=st.booleans())
+async def test_a_wait_that_was_too_short_costs_nobody_else_a_device(seed, steps, size, job):
+    await _lives(seed, steps, honest=False, size=size, job=job)
