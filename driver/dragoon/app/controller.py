@@ -33,6 +33,7 @@ from dragoon.gang.copies import Copies
 from dragoon.gang.looking import Looker
 from dragoon.gang.planning import Planner
 from dragoon.gang.protocol.executing import Executor, Written
+from dragoon.gang.protocol.model import Settings
 from dragoon.gang.queueing import Queue
 from dragoon.gang.remembering import Pace
 from dragoon.gang.tending import Tending
@@ -54,7 +55,10 @@ _PROOF_AGAIN_S: Final = 2.0
 
 
 class Controller:
-    """The parts of one controller process. Made from ports, so that tests give their own."""
+    """The parts of one controller process. Made from ports, so that tests give their own.
+
+    protocol: instead of what follows from the settings.
+    """
 
     def __init__(
         self,
@@ -63,6 +67,7 @@ class Controller:
         api: Api,
         planner: Planner = gang_plan,
         pace: Pace | None = None,
+        protocol: Settings | None = None,
         timing: Timing = DEFAULT,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -92,7 +97,7 @@ class Controller:
             writing,
             self.world,
             planner,
-            settings=config.protocol,
+            settings=protocol or config.protocol,
             reporter=self._reporter,
             again=self._again,
             executor=executor,
