@@ -1,4 +1,7 @@
-"""Prints the GPUs of this machine as a topology file (`case-topology/1`); see hack/device-check."""
+"""Prints the GPUs of this machine as a topology file (`case-topology/1`); see hack/device-check.
+
+What the cards answer about their health goes to stderr: it is of today, and not of the machine.
+"""
 
 import argparse
 import signal
@@ -25,6 +28,7 @@ def main() -> int:
         gpus = open_gpus(options.simulate, beside_driver=True)
         try:
             text = report(gpus, options.name)
+            said = health(gpus) if text else ()
         finally:
             gpus.close()
     except DriverMissingError as error:
@@ -36,6 +40,7 @@ def main() -> int:
     if text is None:
         print("no GPU here: the driver lists none", file=sys.stderr)
         return _NO_GPU
+    print(*said, sep="\n", file=sys.stderr)
     print(text, end="")
     return 0
 
@@ -55,6 +60,15 @@ def report(gpus: NvmlGpus, name: str) -> str | None:
         symbols=survey.symbols,
     )
     return describe(name, inventory, extras)
+
+
+def health(gpus: NvmlGpus) -> list[str]:
+    """What each card answers about its health, and whether it reports events."""
+    unwatched = gpus.events.poll().unwatched
+    return [
+        f"{address}: {condition}, events: {unwatched.get(address, 'reported')}"
+        for address, condition in gpus.conditions().items()
+    ]
 
 
 if __name__ == "__main__":

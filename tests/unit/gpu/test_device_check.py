@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from device_check import report
+from device_check import health, report
+from dragoon.gpu.sim.occupants import ConditionState
 from dragoon.gpu.sim.profiles import find_machine, machine_from, shipped
 from dragoon.gpu.sim.state import Fault
 from tests.unit.gpu.rig import REPOSITORY, Simulate
@@ -37,6 +38,19 @@ def test_what_is_wrong_with_the_cards_is_written_into_the_notes(simulate: Simula
     for part in ("lost: 0008:01:00.0", "down: [5]", "brand: Unknown Error"):
         assert part in notes
     assert len(machine_from(printed, "printed").cards) == 3
+
+
+def test_what_cards_answer_about_their_health_is_told_beside_the_file(simulate: Simulate) -> None:
+    machine = simulate("a30-2way")
+    machine.hardware.set_condition(0, ConditionState(recovery=1))
+    machine.hardware.fail(Fault("nvmlDeviceRegisterEvents", code=3, slot=1))
+    first, second = health(machine.gpus)
+    assert "GPU reset" in first
+    assert "events: reported" in first
+    assert "Not Supported" in second
+    done = check("--simulate", "t4")
+    assert "Condition(" in done.stderr
+    assert "Condition(" not in done.stdout
 
 
 def test_a_machine_whose_cards_are_all_lost_has_no_file(simulate: Simulate) -> None:
