@@ -125,19 +125,22 @@ class NodeHealth:
     def _raised(self, raised: Raised) -> None:
         event = raised.event
         if not raised.known:
-            self._metrics.gpu_event_unknown()
+            self._metrics.gpu_event_unknown(raised.times)
             if str(event) not in self._unknown:
                 self._unknown.add(str(event))
                 _log.warning("event of an unknown GPU", gpu=str(event.address), what=str(event))
             return
         self._metrics.gpu_event(
-            "xid" if event.kind is EventKind.XID else event.kind.name.lower(), event.number
+            "xid" if event.kind is EventKind.XID else event.kind.name.lower(),
+            event.number,
+            raised.times,
         )
         _log.warning(
             "event of a GPU",
             gpu=str(event.address),
             what=str(event),
             meaning=raised.meaning,
+            times=raised.times,
             gpu_instance=event.gpu_instance,
         )
 

@@ -14,11 +14,15 @@ from dragoon.health.verdict import Health, Verdict
 
 @dataclass(frozen=True, slots=True)
 class Raised:
-    """A card raised an event. known: it is of a card of this node. meaning: in words."""
+    """A card raised an event, several times in a row.
+
+    known: it is of a card of this node. meaning: in words.
+    """
 
     event: GpuEvent
     known: bool
     meaning: str
+    times: int = 1
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,7 @@
 
 import asyncio
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
@@ -19,7 +20,7 @@ from dragoon.health.port import Memory
 from dragoon.health.scope import Heard, heard, needs_instances
 from dragoon.health.settings import HealthSettings
 from dragoon.health.verdict import CardHealth, Health
-from dragoon.health.xids import meaning
+from dragoon.health.xids import Meaning, meaning
 
 _MIG_PATIENCE_SECONDS: Final = 2.0
 """A card that does not say by then which instance an event is about is meant as a whole."""
@@ -151,19 +152,27 @@ class HealthWatch:
         return await polling
 
     def _heard(self, polled: Polled) -> None:
-        known = self._known
-        for event in polled.events:
-            xid = event.kind is EventKind.XID
-            text = meaning(event.number, self._settings).value if xid else event.kind.value
-            self._observer(Raised(event, known.knows(event), text))
+        known, grave = self._known, False
+        for event, times in Counter(polled.events).items():
+            text, harmless = self._meaning(event)
+            grave = grave or not harmless
+            self._observer(Raised(event, known.knows(event), text, times))
         known.events.update(dict.fromkeys(polled.events))
-        if polled.events or polled.lost:
+        # An application that crashes in a loop must not have the cards looked at in a loop.
+        if grave or polled.lost:
             self._look()
-        if polled.events or polled.renewed:
+        if grave or polled.renewed:
             self._ask.set()
-        if polled.events or polled.unwatched != known.unwatched:
+        if grave or polled.unwatched != known.unwatched:
             known.unwatched = polled.unwatched
             self._news.set()
+
+    def _meaning(self, event: GpuEvent) -> tuple[str, bool]:
+        """What an event means in words, and whether it says nothing about the card."""
+        if event.kind is not EventKind.XID:
+            return event.kind.value, False
+        found = meaning(event.number, self._settings)
+        return found.value, found is Meaning.APPLICATION
 
     async def _question(self) -> NoReturn:
         while True:

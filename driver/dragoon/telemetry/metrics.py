@@ -175,13 +175,13 @@ class Metrics:
         self._gauges["dragoon_gpus"].labels("working").set(working)
         self._gauges["dragoon_gpus"].labels("lost").set(lost)
 
-    def gpu_event(self, kind: str, number: int) -> None:
+    def gpu_event(self, kind: str, number: int, times: int) -> None:
         """A GPU raised an event; number is that of an XID, else 0."""
-        self._counters["dragoon_gpu_events_total"].labels(kind, str(number)).inc()
+        self._counters["dragoon_gpu_events_total"].labels(kind, str(number)).inc(times)
 
-    def gpu_event_unknown(self) -> None:
+    def gpu_event_unknown(self, times: int) -> None:
         """An event of a GPU that nobody knows."""
-        self._counters["dragoon_gpu_events_unknown_total"].inc()
+        self._counters["dragoon_gpu_events_unknown_total"].inc(times)
 
     def gpu_verdicts(self, counts: Mapping[str, int]) -> None:
         """How many GPUs have a verdict now: a number for every kind, 0 included."""

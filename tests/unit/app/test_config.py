@@ -5,6 +5,7 @@ import pytest
 from dragoon.app import config
 from dragoon.app.config import SETTINGS, PluginConfig, check_plugin, load, parse_listen
 from dragoon.errors import ConfigError
+from dragoon.health.verdict import Effect, Kind
 
 DOCS = Path(__file__).parents[3] / "docs"
 
@@ -171,3 +172,28 @@ def test_the_documentation_is_made_from_the_settings() -> None:
     assert (DOCS / "configuration.md").read_text() == config.reference(), (
         "run: dragoon reference configuration > docs/configuration.md"
     )
+
+
+@pytest.mark.parametrize(
+    ("setting", "value", "named"),
+    [
+        ("taint_effects", "xid=Evict", "taintEffects: xid: found 'Evict'"),
+        ("taint_effects", "lost=None", "taintEffects: lost"),
+        ("ignored_xids", "1234567", "ignoredXids: found '1234567'"),
+    ],
+)
+def test_what_errors_of_gpus_lead_to_is_checked_at_the_start(
+    setting: str, value: str, named: str
+) -> None:
+    with pytest.raises(ConfigError) as caught:
+        check_plugin(PluginConfig(node_name="n", **{setting: value}))  # type: ignore[arg-type]
+    assert named in caught.value.message
+
+
+def test_what_errors_of_gpus_lead_to_is_read_from_the_settings() -> None:
+    config = PluginConfig(
+        taint_effects="xid=NoExecute", ignored_xids="46,119", unknown_xids="report"
+    )
+    assert config.health.effects[Kind.XID] is Effect.NO_EXECUTE
+    assert config.health.harmless == {46, 119}
+    assert config.health.trust_unknown

@@ -143,14 +143,21 @@ async def test_c20_a_reboot_ends_it_and_the_file_says_so() -> None:
     assert bench.memory.data == encode({}, "boot-1")
 
 
-async def test_a_node_without_errors_writes_nothing() -> None:
+async def test_an_application_that_crashes_in_a_loop_is_counted_and_costs_nothing() -> None:
     bench = Bench()
     async with bench.watching() as watch:
-        bench.events.raise_(xid(31))
-        await until(lambda: bench.looks == 1)
+        asked = bench.conditions.asked
+        for _ in range(3):
+            bench.told.clear()
+            bench.events.raise_(*[xid(31)] * 100)
+            await until(lambda: any(isinstance(event, Raised) for event in bench.told))
+            (raised,) = (event for event in bench.told if isinstance(event, Raised))
+            assert (raised.event, raised.times) == (xid(31), 100)
         watch.show(found(gpu(0), gpu(1), gpu(2)))
         await until(lambda: at(2) in watch.health)
-    assert bench.memory.writes == 0
+        assert says(watch.health[at(0)]) == []
+    assert (bench.looks, bench.memory.writes) == (0, 0)
+    assert bench.conditions.asked <= asked + 1  # for the new card
 
 
 async def test_recovery_is_told_and_forgotten() -> None:
