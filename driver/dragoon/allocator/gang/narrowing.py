@@ -34,13 +34,69 @@ def place(
     """
     if not terrain.shapes:
         return Packed(())
-    return _Narrowing(terrain, needs, fixed, wishes).required(
-        terrain.all, topology.required, topology.preferred
+    narrowing = _Narrowing(terrain, needs, fixed, wishes)
+    fitting: list[Packed] = []
+    best: Short | None = None
+    for area in parts(terrain, topology.required, needs, fixed):
+        found = narrowing.preferred(area, topology.preferred)
+        if isinstance(found, Packed):
+            fitting.append(found)
+            if len(fitting) == _COMPARED:
+                break
+        elif best is None:
+            best = found
+        else:
+            better = max(best, found, key=lambda one: (one.shape, one.fitting))
+            best = better._replace(sure=best.sure and found.sure)
+    if fitting:
+        return min(fitting, key=lambda one: len(one.used))
+    return best or Short(0, 0, sure=True)
+
+
+def parts(
+    terrain: Terrain,
+    required: Sequence[Level],
+    needs: Sequence[int],
+    fixed: Mapping[Level, frozenset[Any]],
+) -> list[Area]:
+    """The parts of the cluster in which each required level has one value, in the order of trials."""
+    areas = [terrain.all]
+    for level in required:
+        allowed = fixed.get(level)
+        areas = [
+            group
+            for area in areas
+            for value, group in terrain.groups(area, level).items()
+            if not allowed or allowed == {value}
+        ]
+    return [area for _, area in _smallest_first(terrain, dict(enumerate(areas)), needs)]
+
+
+def _smallest_first(
+    terrain: Terrain, groups: Mapping[Any, Area], needs: Sequence[int]
+) -> list[tuple[Any, Area]]:
+    """The smallest group that takes all of the gang first; then those that do not, largest first."""
+    if len(groups) < 2:
+        return list(groups.items())
+    sizes = _sizes(terrain, groups, needs)
+    need = needs[0]
+    return sorted(
+        groups.items(),
+        key=lambda one: (sizes[one[0]] < need, abs(sizes[one[0]] - need), str(one[0])),
     )
 
 
+def _sizes(terrain: Terrain, groups: Mapping[Any, Area], needs: Sequence[int]) -> dict[Any, int]:
+    """How many blocks of the shape that is hardest to place each group takes."""
+    shape, need = terrain.shapes[0], max(1, needs[0])
+    return {
+        value: sum(one.room(shape, need) for one in terrain.bins(area))
+        for value, area in groups.items()
+    }
+
+
 class _Narrowing:
-    """One attempt."""
+    """Preferences within one part."""
 
     def __init__(
         self,
@@ -54,44 +110,25 @@ class _Narrowing:
         self._fixed = fixed
         self._wishes = wishes
 
-    def required(self, area: Area, levels: Sequence[Level], preferred: Sequence[Level]) -> Found:
-        """All levels have one value each."""
-        if not levels:
-            return self._preferred(area, preferred)
-        groups = self._terrain.groups(area, levels[0])
-        allowed = self._fixed.get(levels[0])
-        fitting: list[Packed] = []
-        best = Short(0, 0, sure=True)
-        for value, group in self._smallest_first(groups):
-            if allowed and allowed != {value}:
-                continue
-            found = self.required(group, levels[1:], preferred)
-            if isinstance(found, Packed):
-                fitting.append(found)
-                if len(fitting) == _COMPARED:
-                    break
-            else:
-                better = max(best, found, key=lambda one: (one.shape, one.fitting))
-                best = better._replace(sure=best.sure and found.sure)
-        return min(fitting, key=lambda one: len(one.used)) if fitting else best
-
-    def _preferred(self, area: Area, levels: Sequence[Level]) -> Found:
+    def preferred(self, area: Area, levels: Sequence[Level]) -> Found:
         """As few values of the first level as can be found, then of the others."""
         if not levels:
             return self._by_cliques(area)
         groups = self._terrain.groups(area, levels[0])
         liked = self._fixed.get(levels[0], frozenset())
-        order = sorted(self._smallest_first(groups), key=lambda one: one[0] not in liked)
+        order = sorted(
+            _smallest_first(self._terrain, groups, self._needs), key=lambda one: one[0] not in liked
+        )
         for _, group in order:
-            found = self._preferred(group, levels[1:])
+            found = self.preferred(group, levels[1:])
             if isinstance(found, Packed):
                 return found
-        plain = self._preferred(area, levels[1:])
+        plain = self.preferred(area, levels[1:])
         if isinstance(plain, Short) or len(groups) < 3:
             return plain
         spread = len({value for one in plain.used for value in self._values(one, levels[0])})
         for union in self._unions(area, levels[0], groups, min(spread, _UNIONS)):
-            found = self._preferred(union, levels[1:])
+            found = self.preferred(union, levels[1:])
             if isinstance(found, Packed):
                 return found
         return plain
@@ -110,7 +147,7 @@ class _Narrowing:
             for value, bins in cliques.items()
             if value is not None
         }
-        for _, group in self._smallest_first(groups):
+        for _, group in _smallest_first(self._terrain, groups, self._needs):
             found = self._packed(group)
             if isinstance(found, Packed) and len(found.used) <= nodes:
                 return found
@@ -126,7 +163,7 @@ class _Narrowing:
         self, area: Area, level: Level, groups: Mapping[Any, Area], before: int
     ) -> Iterator[Area]:
         """The two largest groups together, then the three largest, up to fewer than before."""
-        sizes = self._sizes(groups)
+        sizes = _sizes(self._terrain, groups, self._needs)
         largest = sorted(groups, key=lambda value: (-sizes[value], str(value)))
         for count in range(2, before):
             values = largest[:count]
@@ -137,23 +174,6 @@ class _Narrowing:
                 yield Area(nodes, (*area.restrictions, only))
             else:
                 yield Area(nodes, area.restrictions)
-
-    def _smallest_first(self, groups: Mapping[Any, Area]) -> list[tuple[Any, Area]]:
-        """The smallest group that takes all of the gang first; then those that do not, largest first."""
-        need = self._needs[0]
-        sizes = self._sizes(groups)
-        return sorted(
-            groups.items(),
-            key=lambda one: (sizes[one[0]] < need, abs(sizes[one[0]] - need), str(one[0])),
-        )
-
-    def _sizes(self, groups: Mapping[Any, Area]) -> dict[Any, int]:
-        """How many blocks of the shape that is hardest to place each group takes."""
-        shape, need = self._terrain.shapes[0], max(1, self._needs[0])
-        return {
-            value: sum(one.room(shape, need) for one in self._terrain.bins(area))
-            for value, area in groups.items()
-        }
 
     def _values(self, one: Bin, level: Level) -> frozenset[Any]:
         if level.node_label:
