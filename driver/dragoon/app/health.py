@@ -28,11 +28,15 @@ _LOCK_SECONDS = 5.0
 
 
 class HealthFile:
-    """Implements `health.port.Memory` with the effects of prepare: one file, as a journal entry."""
+    """Implements `health.port.Memory` with the effects of prepare: one file, as a journal entry.
 
-    def __init__(self, effects: Effects, paths: Paths) -> None:
+    patience: seconds to wait for another plugin that writes it.
+    """
+
+    def __init__(self, effects: Effects, paths: Paths, *, patience: float = _LOCK_SECONDS) -> None:
         self._effects = effects
         self._paths = paths
+        self._patience = patience
         self._file = paths.state_folder / "health.json"
 
     def read(self) -> bytes | None:
@@ -40,7 +44,7 @@ class HealthFile:
 
     def write(self, data: bytes) -> None:
         """Under a lock: in a rolling update two plugins have the same news."""
-        with self._effects.lock(self._paths.lock, [_LOCK_KEY], _LOCK_SECONDS):
+        with self._effects.lock(self._paths.lock, [_LOCK_KEY], self._patience):
             replace_file(self._effects, self._file, data, _MODE, durable=True)
             self._effects.sync_folder(self._file.parent)
 
