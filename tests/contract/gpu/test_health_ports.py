@@ -1,5 +1,6 @@
 """What is raised by cards and what they say of themselves: the fakes and the adapter alike."""
 
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Protocol
@@ -12,7 +13,7 @@ from dragoon.gpu.condition_memory import MemoryConditions, MemoryEvents
 from dragoon.gpu.model import PciAddress
 from dragoon.gpu.port import Conditions, GpuEvents
 from dragoon.gpu.sim.occupants import ConditionState
-from dragoon.gpu.sim.state import Fault
+from dragoon.gpu.sim.state import Effect, Fault
 from tests.unit.gpu.rig import Rig, rig
 
 WELL = Condition(
@@ -200,15 +201,31 @@ def test_a_set_that_says_that_some_card_is_lost_says_it_once_for_each_opening(
         assert [machine.gpus.events.poll().lost for _ in range(2)] == [True, False]
 
 
-def test_a_wait_that_fails_is_an_error(tmp_path: Path) -> None:
+def test_after_a_wait_that_fails_listening_begins_anew(tmp_path: Path) -> None:
     with rig("dgx-h100", tmp_path) as machine:
         machine.gpus.events.poll()
         machine.hardware.fail(Fault("nvmlEventSetWait_v2"))
-        with pytest.raises(HardwareError, match="wait for events"):
-            machine.gpus.events.poll()
+        for _ in range(2):
+            with pytest.raises(HardwareError, match="wait for events"):
+                machine.gpus.events.poll()
         machine.hardware.lift("nvmlEventSetWait_v2")
+        assert machine.gpus.events.poll() == Polled(renewed=True)
         machine.hardware.raise_xid(0, 79)
         assert len(machine.gpus.events.poll().events) == 1
+
+
+def test_a_card_that_hangs_while_it_is_registered_keeps_nobody_else_waiting(
+    tmp_path: Path,
+) -> None:
+    with rig("dgx-h100", tmp_path) as machine:
+        machine.hardware.fail(Fault("nvmlDeviceRegisterEvents", Effect.HANG, slot=3))
+        listening = threading.Thread(target=machine.gpus.events.poll)
+        listening.start()
+        assert len(machine.look().gpus) == 8
+        assert len(machine.gpus.conditions()) == 8
+        assert listening.is_alive()
+        machine.hardware.lift("nvmlDeviceRegisterEvents")
+        listening.join()
 
 
 def test_a_lost_card_costs_the_conditions_of_no_other(tmp_path: Path) -> None:

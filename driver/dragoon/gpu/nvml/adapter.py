@@ -113,7 +113,6 @@ class NvmlGpus:
         if addresses == self._opened_with or self._library.shut_when_alone():
             self._opened_with = addresses  # else a later call sees to it
         self._library.open()
-        self.events.renew()
 
     def _forget_opening(self) -> None:
         self._opened_with = None

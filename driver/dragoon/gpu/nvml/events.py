@@ -2,18 +2,20 @@
 
 pynvml has one library for the whole process, and whoever waits in it keeps others from opening it
 anew. So a wait inside is short, and the caller pauses between two of them. An event set belongs to
-one opening of the library: a new opening registers anew, at once.
+one opening of the library; after a new one the next call registers anew. Not the opening itself: it
+may happen in anybody's call, which must not wait for a card that hangs while it is registered.
 """
 
 import ctypes
-import threading
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
 import pynvml
 
+from dragoon.errors import HardwareError
 from dragoon.gpu.condition import EventKind, GpuEvent, Polled
 from dragoon.gpu.model import PciAddress
 from dragoon.gpu.nvml.asking import Asking, CardSilentError
@@ -49,39 +51,40 @@ class _Listening:
 
 
 class NvmlEvents:
-    """Implements `gpu.port.GpuEvents`. `renew` may be called from any thread."""
+    """Implements `gpu.port.GpuEvents`."""
 
     def __init__(self, library: Library, session: Session) -> None:
         self._library = library
         self._session = session
-        self._guard = threading.Lock()
-        self._wanted = False
         self._listening = _Listening(0, None)
-        self._renewed = False
         self._told_lost = 0
 
     def poll(self) -> Polled:
         """See `gpu.port.GpuEvents`."""
-        self._wanted = True
-        if self._listening.opening != self._library.openings or not self._library.is_open:
+        if not self._library.is_open:
             with self._session():
-                self.renew()
+                pass  # opens it
         with self._library.held():
+            renewed = self._listening.opening != self._library.openings
+            if renewed:
+                self._listening = self._listen(self._library.openings)
             listening = self._listening
-            events, lost = self._take(listening) if listening.set is not None else ((), False)
-        renewed, self._renewed = self._renewed, False
+            try:
+                events, lost = self._take(listening)
+            except HardwareError:
+                self._give_up(listening)
+                raise
         if lost and self._told_lost == listening.opening:
             lost = False  # the set says so again and again until it is made anew
         elif lost:
             self._told_lost = listening.opening
         return Polled(events, renewed, listening.unwatched, lost)
 
-    def renew(self) -> None:
-        """Registers with the opening that there is now, if anybody listens; only while held."""
-        with self._guard:
-            if self._wanted and self._listening.opening != self._library.openings:
-                self._listening = self._listen(self._library.openings)
-                self._renewed = True
+    def _give_up(self, listening: _Listening) -> None:
+        """Lets go of a set that fails; the next call makes another one."""
+        self._listening = _Listening(0, None)
+        with suppress(pynvml.NVMLError):
+            pynvml.nvmlEventSetFree(listening.set)
 
     def _listen(self, opening: int) -> _Listening:
         count = self._library.ask("count of GPUs", pynvml.nvmlDeviceGetCount)
@@ -102,6 +105,8 @@ class NvmlEvents:
 
     def _take(self, listening: _Listening) -> tuple[tuple[GpuEvent, ...], bool]:
         """The events that wait, and whether the set says that a card is lost."""
+        if listening.set is None:
+            return (), False
         found: list[GpuEvent] = []
         while len(found) < _MOST_EVENTS:
             try:
