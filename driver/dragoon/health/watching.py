@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Final, NoReturn
+from typing import Final, NoReturn, TypeVar
 
 from dragoon.errors import DragoonError, HardwareError, StateError
 from dragoon.gpu.aside import aside
@@ -21,6 +21,8 @@ from dragoon.health.scope import Heard, heard, needs_instances
 from dragoon.health.settings import HealthSettings
 from dragoon.health.verdict import CardHealth, Health
 from dragoon.health.xids import Meaning, meaning
+
+_T = TypeVar("_T")
 
 _MIG_PATIENCE_SECONDS: Final = 2.0
 """A card that does not say by then which instance an event is about is meant as a whole."""
@@ -133,7 +135,7 @@ class HealthWatch:
         while True:
             pause = self._pace.events
             try:
-                polled = await self._polled()
+                polled = await self._answered(_EVENTS, self._sources.events.poll)
             except HardwareError as error:
                 self._trouble(_EVENTS, error)
                 pause = self._pace.retry
@@ -143,13 +145,14 @@ class HealthWatch:
                 self._heard(polled)
             await asyncio.sleep(pause)
 
-    async def _polled(self) -> Polled:
-        polling = aside(self._sources.events.poll)
-        done, _ = await asyncio.wait({polling}, timeout=self._pace.patience)
+    async def _answered(self, what: str, call: Callable[[], _T]) -> _T:
+        """The driver's answer, however long it takes; that it takes long is told."""
+        asking = aside(call)
+        done, _ = await asyncio.wait({asking}, timeout=self._pace.patience)
         if not done:
             text = f"the GPU driver has not answered for {self._pace.patience:g} s"
-            self._trouble(_EVENTS, HardwareError(text, retryable=True))
-        return await polling
+            self._trouble(what, HardwareError(text, retryable=True))
+        return await asking
 
     def _heard(self, polled: Polled) -> None:
         known, grave = self._known, False
@@ -178,7 +181,7 @@ class HealthWatch:
         while True:
             self._ask.clear()
             try:
-                found = await aside(self._sources.conditions)
+                found = await self._answered(_CONDITIONS, self._sources.conditions)
             except HardwareError as error:
                 self._trouble(_CONDITIONS, error)
             else:

@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 import pytest
 
 from dragoon.errors import HardwareError, StateError
-from dragoon.gpu.condition import EventKind, GpuEvent, Polled
+from dragoon.gpu.condition import Condition, EventKind, GpuEvent, Polled
 from dragoon.gpu.condition_memory import MemoryConditions, MemoryEvents
 from dragoon.gpu.mig_memory import MemoryMigCards
-from dragoon.gpu.model import Inventory, Placement
+from dragoon.gpu.model import Inventory, PciAddress, Placement
 from dragoon.gpu.naming import mig_name
 from dragoon.gpu.port import GpuEvents
 from dragoon.health.observing import Changed, Event, Raised, Trouble
@@ -244,6 +244,30 @@ async def test_a_driver_that_hangs_is_told_and_costs_nothing_else() -> None:
         await until(lambda: says(watch.health[at(0)]) == [(Kind.LOST, "no answer")])
         hanging.go.set()
         await until(lambda: not watch.blind)
+
+
+async def test_cards_that_hang_when_they_are_asked_are_told_and_events_go_on() -> None:
+    bench, go = Bench(), threading.Event()
+
+    def hang() -> dict[PciAddress, Condition]:
+        go.wait()
+        return {at(1): NEEDS_RESET}
+
+    watch = HealthWatch(
+        Sources(bench.events, hang),
+        bench.memory,
+        observer=bench.told.append,
+        pace=Pace(events=0.002, conditions=3600, patience=0.01),
+    )
+    async with running(watch):
+        watch.show(TWO)
+        await until(lambda: ("conditions", True) in bench.troubles())
+        bench.events.raise_(xid(79))
+        await until(lambda: says(watch.health[at(0)]) == [(Kind.XID, "79")])
+        assert not watch.blind
+        go.set()
+        await until(lambda: says(watch.health[at(1)]) == [(Kind.RECOVERY, "GPU reset")])
+    assert bench.troubles() == [("conditions", True), ("conditions", False)]
 
 
 async def test_without_a_disk_the_verdict_is_told_all_the_same_and_written_later() -> None:
