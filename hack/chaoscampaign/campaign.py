@@ -55,6 +55,7 @@ class Campaign:
         self._say = say
         self.step = ""
         self.lives: dict[str, Life] = {}
+        self.here: set[str] = set()
 
     def begin(self, step: str) -> None:
         """Says what is done next."""
@@ -71,6 +72,7 @@ class Campaign:
         """A pod was scheduled here; the kubelet has made its cgroup."""
         pod = await self.node.scheduler.pod(wish)
         self.node.make_cgroup(pod)
+        self.here.add(pod.claim.uid)
         return pod
 
     async def call(self, call: Call, pod: Pod, *, timeout: float = 45.0) -> ClaimAnswer | None:
@@ -79,9 +81,8 @@ class Campaign:
         A container lives from the answer of its prepare on, and has ended before its unprepare.
         """
         kubelet = self.node.kubelet
-        if call is Call.UNPREPARE:
-            if self.lives.pop(pod.claim.uid, None) is not None:
-                await self.node.scheduler.say(pod, "terminated")
+        if call is Call.UNPREPARE and self.lives.pop(pod.claim.uid, None) is not None:
+            await self.node.scheduler.say(pod, "terminated")
         try:
             work = kubelet.prepare if call is Call.PREPARE else kubelet.unprepare
             answer = await work(pod.claim, timeout=timeout)
@@ -99,6 +100,13 @@ class Campaign:
         elif answer.error:
             self.blame([f"{call} of {pod.name} ({pod.wish.kind}): {answer.error}"])
 
+    async def host(self, wishes: Iterable[Wish]) -> list[Pod]:
+        """Pods that live here while other things happen."""
+        pods = [await self.arrive(wish) for wish in wishes]
+        for pod in pods:
+            await self.must(Call.PREPARE, pod)
+        return pods
+
     async def leave(self, pod: Pod) -> None:
         """The pod ends: unprepared, and then gone from the API."""
         await self.must(Call.UNPREPARE, pod)
@@ -106,6 +114,7 @@ class Campaign:
 
     async def forget(self, pod: Pod) -> None:
         """Pod, claim and cgroup are gone."""
+        self.here.discard(pod.claim.uid)
         await self.node.scheduler.delete(pod)
         self.node.remove_cgroup(pod)
 
@@ -136,6 +145,11 @@ class Campaign:
         await self.until("the probe of caps ends", lambda: not any(probes.glob(f"{PREFIX}*")))
         await self.look()
         self.blame(truth.left_over(self.node, tuple(self.lives.values())))
+
+    def no_strangers(self) -> bool:
+        """Whether every journal entry is of a pod that was not deleted."""
+        entries = self.node.paths.journal_folder.glob("*.json")
+        return all(entry.stem in self.here for entry in entries)
 
     async def until(self, what: str, condition: Callable[[], bool]) -> None:
         """Waits for what the plugin must do by itself; a violation if it does not."""

@@ -1,12 +1,15 @@
-"""The ways in which a node is broken. Each deed leaves it mended, with the same containers."""
+"""What befalls one call of the kubelet. Each deed leaves the node mended, with the same containers."""
 
 import asyncio
 import errno
 from collections.abc import Callable
 from contextlib import suppress
+from pathlib import Path
 
+from chaoscampaign import truth
 from chaoscampaign.board import Deed, Kind
 from chaoscampaign.campaign import Call, Campaign
+from chaoscampaign.outages import after_boot
 from chaoscampaign.rollback import roll_back
 from chaoscampaign.workload import Pod, Wish
 from dragoon.errors import (
@@ -15,7 +18,7 @@ from dragoon.errors import (
     ApiGoneError,
     ApiUnavailableError,
 )
-from dragoon.kube.port import CLAIMS, SLICES
+from dragoon.kube.port import CLAIMS
 
 _ERRNOS = (errno.ENOSPC, errno.EIO, errno.EDQUOT, errno.EROFS)
 # What cards answer when they are not well: unknown, time-out, in use, no memory, bad state.
@@ -38,7 +41,7 @@ async def measure(campaign: Campaign, wish: Wish) -> dict[tuple[Call, Kind], int
 
 async def kill_at(campaign: Campaign, wish: Wish, call: Call, point: int, deed: Deed) -> None:
     """SIGKILL before one point, or in the middle of it; the kubelet asks again, or gives up."""
-    gives_up = call is Call.PREPARE and campaign.rng.random() < 1 / 3  # noqa: PLR2004
+    gives_up = call is Call.PREPARE and campaign.rng.random() < 1 / 3
     then = "then unprepare" if gives_up else "then again"
     campaign.begin(f"{deed.name} at point {point} of {call} {wish.kind}, {then}")
     pod = await _ready_for(campaign, wish, call)
@@ -58,21 +61,13 @@ async def power_cut_at(campaign: Campaign, wish: Wish, call: Call, point: int) -
     await campaign.node.kill()
     campaign.tally.faults += 1
     survivors = [life.pod for life in campaign.lives.values()]
-    luck = campaign.rng if campaign.rng.random() < 1 / 2 else None  # noqa: PLR2004
+    luck = campaign.rng if campaign.rng.random() < 1 / 2 else None
     roll_back(campaign.node, luck)
+    campaign.blame(truth.forgotten(campaign.node, survivors))
     campaign.node.reboot()
     campaign.node.make_cgroup(pod)
-    await _after_boot(campaign, survivors)
+    await after_boot(campaign, survivors)
     await _finish(campaign, pod, call, gives_up=False)
-
-
-async def reboot(campaign: Campaign) -> None:
-    """The machine is restarted in good order while pods have claims here."""
-    campaign.begin("reboot with allocated claims")
-    campaign.tally.faults += 1
-    await campaign.node.kill()
-    campaign.node.reboot()
-    await _after_boot(campaign, [life.pod for life in campaign.lives.values()])
 
 
 async def fail_effect(campaign: Campaign, wish: Wish, call: Call, point: int) -> None:
@@ -98,7 +93,7 @@ async def fail_driver(campaign: Campaign, wish: Wish, call: Call, point: int) ->
 
 async def hang_driver(campaign: Campaign, wish: Wish, call: Call, point: int) -> None:
     """One call of the driver library hangs; it comes back, or the plugin is killed meanwhile."""
-    killed = campaign.rng.random() < 1 / 2  # noqa: PLR2004
+    killed = campaign.rng.random() < 1 / 2
     end = "killed while it hangs" if killed else "comes back"
     campaign.begin(f"driver call {point} of {call} {wish.kind} hangs, {end}")
     pod = await _ready_for(campaign, wish, call)
@@ -156,48 +151,15 @@ async def api_away(campaign: Campaign, wish: Wish, call: Call) -> None:
     await _finish(campaign, pod, call, gives_up=False)
 
 
-async def watches_break(campaign: Campaign) -> None:
-    """Every watch is cut, its place in history forgotten, and somebody deletes our slices."""
-    campaign.begin("watches cut, history compacted, slices deleted")
-    campaign.tally.faults += 1
-    campaign.node.memory.faults.cut_watches()
-    for one in await campaign.node.slices():
-        await campaign.node.memory.delete(SLICES, one["metadata"]["name"])
-    campaign.node.memory.compact()
-    await campaign.node.settled()
-    await campaign.quiet()
-
-
-async def kubelet_restarts(campaign: Campaign) -> None:
-    """A kubelet that starts deletes the node's slices and prepares no running pod again."""
-    campaign.begin("kubelet restarted")
-    campaign.tally.faults += 1
-    await campaign.node.kubelet.close()
-    for one in await campaign.node.slices():
-        await campaign.node.memory.delete(SLICES, one["metadata"]["name"])
-    await campaign.node.kubelet.meet()
-    await campaign.node.settled()
-    await campaign.quiet()
-
-
-async def cdi_folder_emptied(campaign: Campaign) -> None:
-    """Somebody empties the folder under running containers; nobody but the plugin mends that."""
-    campaign.begin("CDI folder emptied")
-    campaign.tally.faults += 1
-    wanted = {path for life in campaign.lives.values() for path in life.files}
-    for path in campaign.node.cdi_root.iterdir():
-        path.unlink()
-    await campaign.until("the CDI specs are back", lambda: all(map(_exists, wanted)))
-    await campaign.quiet()
-
-
 async def journal_damaged(campaign: Campaign, wish: Wish) -> None:
     """A journal file is torn under a running container, while the plugin runs or is down."""
     how, data = campaign.rng.choice(
         [("emptied", b""), ("cut", b'{"checksum": "sha256:00", "en'), ("garbled", b"\xff\x00")]
     )
-    is_down = campaign.rng.random() < 1 / 2  # noqa: PLR2004
-    campaign.begin(f"journal of {wish.kind} {how} while the plugin is {'down' if is_down else 'up'}")
+    is_down = campaign.rng.random() < 1 / 2
+    campaign.begin(
+        f"journal of {wish.kind} {how} while the plugin is {'down' if is_down else 'up'}"
+    )
     pod = await campaign.arrive(wish)
     await campaign.must(Call.PREPARE, pod)
     campaign.tally.faults += 1
@@ -207,25 +169,9 @@ async def journal_damaged(campaign: Campaign, wish: Wish) -> None:
     file.write_bytes(data)
     if is_down:
         await campaign.restart()
-    await campaign.until("the journal is whole again", lambda: _is_whole(file.read_bytes, file))
+    await campaign.until("the journal is whole again", lambda: _is_whole(file))
     await campaign.quiet()
     await campaign.leave(pod)
-    await campaign.quiet()
-
-
-async def killed_under_load(campaign: Campaign) -> None:
-    """Pods come and go at once; the process is killed at some point of all that."""
-    campaign.begin("killed under load")
-    wishes = [*campaign.node.wishes.values()]
-    pods = [await campaign.arrive(wish) for wish in wishes]
-    channel = campaign.node.board[Kind.EFFECTS]
-    channel.arm(Deed.KILL, ahead=campaign.rng.randrange(160))
-    for call in Call:
-        await asyncio.gather(*(campaign.call(call, pod) for pod in pods))
-    await campaign.dead()
-    await campaign.restart()
-    for pod in pods:
-        await campaign.leave(pod)
     await campaign.quiet()
 
 
@@ -259,20 +205,5 @@ async def _finish(campaign: Campaign, pod: Pod, call: Call, *, gives_up: bool) -
     await campaign.quiet()
 
 
-async def _after_boot(campaign: Campaign, pods: list[Pod]) -> None:
-    """The machine is up again: the kubelet starts the pods that are still here."""
-    campaign.lives.clear()
-    for pod in pods:
-        campaign.node.make_cgroup(pod)
-    await campaign.restart()
-    for pod in pods:
-        await campaign.must(Call.PREPARE, pod)
-    await campaign.look()
-
-
-def _exists(path: object) -> bool:
-    return path.exists()  # type: ignore[attr-defined, no-any-return]
-
-
-def _is_whole(read: Callable[[], bytes], file: object) -> bool:
-    return _exists(file) and b'"prepared"' in read()
+def _is_whole(file: Path) -> bool:
+    return file.exists() and b'"prepared"' in file.read_bytes()

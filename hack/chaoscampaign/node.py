@@ -159,10 +159,10 @@ class Node:
         if process is None:
             return None
         loop = asyncio.get_running_loop()
-        ended = loop.create_future()
-        loop.add_reader(process.sentinel, lambda: ended.done() or ended.set_result(None))
+        ended = asyncio.Event()
+        loop.add_reader(process.sentinel, ended.set)
         try:
-            await ended
+            await ended.wait()
         finally:
             loop.remove_reader(process.sentinel)
         process.join()

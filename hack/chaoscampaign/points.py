@@ -31,8 +31,10 @@ def record(points: Points, file: Path = FILE) -> None:
 
 
 def fallen(points: Points, before: Mapping[str, int]) -> Iterator[str]:
-    """The numbers of effects that fell. Driver calls only have to be there: their number is a
-    matter of speed, while every effect is something that must be undone.
+    """The numbers that fell.
+
+    Of driver calls there only have to be some: their number is a matter of speed, while an effect
+    is something that must be undone.
     """
     now = named(points)
     for name, number in before.items():

@@ -5,15 +5,14 @@ from collections.abc import Awaitable, Callable, Iterator
 from itertools import product
 from pathlib import Path
 
-from chaoscampaign import deeds, points
+from chaoscampaign import deeds, outages, points
 from chaoscampaign.board import Deed, Kind
 from chaoscampaign.campaign import Call, Campaign, Say, Tally
 from chaoscampaign.node import Node, NodeError
 from chaoscampaign.points import Points
+from chaoscampaign.workload import bystanders
 
 _Step = Callable[[Campaign], Awaitable[None]]
-# The effects of a plugin's own start are points too, but no call has them.
-_BYSTANDERS = ("none", "hami", "cgroup")
 
 
 class RealCampaign:
@@ -31,6 +30,7 @@ class RealCampaign:
         try:
             await self._node.open()
             await self._count_points()
+            await self._campaign.host(bystanders(self._node.hardware.read().machine.cards))
             for step in self._steps():
                 if self._campaign.tally.done >= until:
                     break
@@ -66,9 +66,7 @@ class RealCampaign:
 
     def _kill(self, name: str, call: Call, point: int) -> _Step:
         deed = self._rng.choice((Deed.KILL, Deed.TEAR))
-        return lambda campaign: deeds.kill_at(
-            campaign, self._node.wishes[name], call, point, deed
-        )
+        return lambda campaign: deeds.kill_at(campaign, self._node.wishes[name], call, point, deed)
 
     def _any(self) -> _Step:
         name, call = self._rng.choice([*self._node.wishes]), self._rng.choice([*Call])
@@ -86,11 +84,11 @@ class RealCampaign:
                 lambda c: deeds.api_fails(c, wish, call),
                 lambda c: deeds.api_away(c, wish, call),
                 lambda c: deeds.journal_damaged(c, wish),
-                deeds.reboot,
-                deeds.watches_break,
-                deeds.kubelet_restarts,
-                deeds.cdi_folder_emptied,
-                deeds.killed_under_load,
-                deeds.killed_under_load,
+                lambda c: outages.crowded(c, outages.reboot),
+                lambda c: outages.crowded(c, outages.watches_break),
+                lambda c: outages.crowded(c, outages.kubelet_restarts),
+                lambda c: outages.crowded(c, outages.cdi_folder_emptied),
+                outages.killed_under_load,
+                outages.killed_under_load,
             )
         )

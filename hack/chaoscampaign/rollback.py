@@ -5,6 +5,7 @@ what was synced, that disk loses its power, and what it has left is laid out.
 """
 
 import base64
+import hashlib
 import random
 import shutil
 import zlib
@@ -39,6 +40,17 @@ def roll_back(node: Node, luck: random.Random | None) -> None:
             _REPLAYS[name](disk, given)
     disk.power_cut("another boot", luck=luck)
     _lay_out(disk, node.state_folder)
+
+
+def whole(entry: bytes) -> bool:
+    """Whether the bytes of a journal file are all there: its checksum is of what it holds."""
+    try:
+        envelope = msgspec.json.decode(entry, type=dict[str, msgspec.Raw])
+        body = bytes(envelope["entry"])
+        checksum = msgspec.json.decode(envelope["checksum"], type=str)
+    except (msgspec.DecodeError, UnicodeDecodeError, KeyError):
+        return False
+    return checksum == f"sha256:{hashlib.sha256(body).hexdigest()}"
 
 
 def _lay_out(disk: MemoryDisk, root: Path) -> None:

@@ -7,12 +7,14 @@ restart, running containers undisturbed (2), only valid objects in the API (4).
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from chaoscampaign.node import Node
+from chaoscampaign.rollback import whole
 from chaoscampaign.workload import Pod
 from dragoon.api.slice_validation import check_pool, check_slice
 from dragoon.errors import CdiError
@@ -23,6 +25,7 @@ from dragoon.prepare.enforcement.hami import region_file
 from dragoon.prepare.injection import inject
 
 _MIB = 1 << 20
+_REGION_MODE = 0o1777
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,12 +72,18 @@ def complaints_of_start(life: Life) -> Iterator[str]:
     wanted = {
         "mig": len(life.instances) == len(life.pod.wish.results),
         "cgroup": bool(life.caps),
-        "hami": any(path.name == "usage" for path in life.files),
+        "hami": any(path.name == "usage" for path in life.files) and _is_open_to_all(life),
     }
     if not wanted.get(life.pod.wish.kind, True):
         yield f"{life.pod.name}: answered without what makes it {life.pod.wish.kind}"
     if len(life.answer.devices) != len(life.pod.wish.results):
         yield f"{life.pod.name}: answered with {len(life.answer.devices)} devices"
+
+
+def _is_open_to_all(life: Life) -> bool:
+    """A region is used by whatever user the container has."""
+    regions = [path for path in life.files if path.name == "usage"]
+    return all(path.parent.stat().st_mode & 0o7777 == _REGION_MODE for path in regions)
 
 
 def disturbed(node: Node, lives: Sequence[Life]) -> Iterator[str]:
@@ -99,43 +108,64 @@ def disturbed(node: Node, lives: Sequence[Life]) -> Iterator[str]:
             yield f"{name}: cannot start again: {error}"
 
 
+def forgotten(node: Node, pods: Sequence[Pod]) -> Iterator[str]:
+    """What a power cut took from the journal: an answered claim, or a part of a file."""
+    for path in _files(node.paths.journal_folder):
+        if (
+            path.suffix == ".json"
+            and not path.name.startswith(".")
+            and not whole(path.read_bytes())
+        ):
+            yield f"journal: {path.name} is torn"
+    for pod in pods:
+        if not node.paths.journal(pod.claim.uid).exists():
+            yield f"journal: {pod.name} ({pod.wish.kind}) was answered and is forgotten"
+
+
 def given_twice(node: Node) -> Iterator[str]:
     """Hardware that two CDI specs hand out beyond what it has."""
     whole: Counter[str] = Counter()
     parts: dict[str, list[tuple[str, int, int]]] = {}
     instances = _instances(node.hardware.read())
-    for path in _files(node.cdi_root):
-        if path.suffix != ".json":
-            continue
-        for device in msgspec.json.decode(path.read_bytes())["devices"]:
-            name = device["name"].split("_")[2]
-            card = str(naming.address_of(name))
-            if "-mig-" in name:
-                uuids = [e.partition("=")[2] for e in device["containerEdits"]["env"]]
-                places = [instances[uuid] for uuid in uuids if uuid in instances]
-                parts.setdefault(card, []).extend((path.name, *place) for place in places)
-            elif not name.endswith("-shared"):
-                whole[card] += 1
-            else:
-                parts.setdefault(card, [])
+    for file, name, uuid in _handed_out(node):
+        card = str(naming.address_of(name))
+        if "-mig-" in name:
+            place = instances.get(uuid)
+            parts.setdefault(card, []).extend([(file, *place)] if place else ())
+        elif name.endswith("-shared"):
+            parts.setdefault(card, [])
+        else:
+            whole[card] += 1
     for card, times in whole.items():
         if times > 1:
             yield f"card {card} is handed out whole {times} times"
         if card in parts:
             yield f"card {card} is handed out whole and in parts"
     for card, found in parts.items():
-        for n, (file, start, size) in enumerate(found):
-            for other, begin, length in found[n + 1 :]:
-                if start < begin + length and begin < start + size:
-                    yield f"card {card}: {file} and {other} have the same memory slices"
+        for (file, start, size), (other, begin, length) in combinations(found, 2):
+            if start < begin + length and begin < start + size:
+                yield f"card {card}: {file} and {other} have the same memory slices"
     yield from _shares_beyond(node)
+
+
+def _handed_out(node: Node) -> Iterator[tuple[str, str, str]]:
+    """File, device and UUID of everything that a CDI spec of ours offers."""
+    for path in _files(node.cdi_root):
+        if path.suffix == ".json":
+            for device in msgspec.json.decode(path.read_bytes())["devices"]:
+                edits = device["containerEdits"]
+                uuid = next(e for e in edits["env"] if e.startswith("DRAGOON_"))
+                yield path.name, device["name"].split("_")[2], uuid.partition("=")[2]
 
 
 def left_over(node: Node, lives: Sequence[Life]) -> Iterator[str]:
     """Differences between the node and the claims that live on it, when nothing is under way."""
     state = node.hardware.read()
     uids = {life.pod.claim.uid for life in lives}
-    journal = {path.name.removesuffix(".broken").removesuffix(".json") for path in _files(node.paths.journal_folder)}
+    journal = {
+        path.name.removesuffix(".broken").removesuffix(".json")
+        for path in _files(node.paths.journal_folder)
+    }
     yield from _differs("journal", journal, uids)
     specs = {node.paths.uid_of(path) or path.name for path in _files(node.cdi_root)}
     yield from _differs("CDI specs", specs, uids)

@@ -139,7 +139,7 @@ class PointedLibrary:
         self._channel = channel
 
     def __getattr__(self, symbol: str) -> Callable[..., Any]:
-        function = getattr(self._library, symbol)
+        function: Callable[..., Any] = getattr(self._library, symbol)
         if symbol == "nvmlErrorString":  # pynvml asks it for the words of an error
             return function
 

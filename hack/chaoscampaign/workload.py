@@ -65,6 +65,12 @@ def wishes(cards: Iterable[Card]) -> dict[str, Wish]:
     }
 
 
+def bystanders(cards: Iterable[Card]) -> tuple[Wish, ...]:
+    """Pods that stay all the time: one has a card, one a part of a card that others share."""
+    _, _, third, fourth, *_ = cards
+    return whole(fourth), share(third, "hami", memory="2Gi", name="bystander")
+
+
 def whole(*cards: Card) -> Wish:
     """Whole cards in one claim."""
     results = [
@@ -73,11 +79,13 @@ def whole(*cards: Card) -> Wish:
     return Wish("whole", tuple(results))
 
 
-def share(card: Card, tier: str, *, memory: str, cores: str = "0") -> Wish:
-    """A part of a card."""
+def share(card: Card, tier: str, *, memory: str, cores: str = "0", name: str = "") -> Wish:
+    """A part of a card; the name tells shares of one tier apart."""
     consumed = {"memory": memory, "cores": cores}
     shared = _result(
-        naming.shared_name(card.address), shareID=f"s-{tier}", consumedCapacity=consumed
+        naming.shared_name(card.address),
+        shareID=f"s-{name or tier}",
+        consumedCapacity=consumed,
     )
     return Wish(tier, (shared,), tier)
 

@@ -95,7 +95,12 @@ class Engine:
             api, self._executor, settings, observer=observer, release=self._release
         )
         self._rebuilder = Rebuilder(
-            api, settings, self._clock, observer=observer, rebuild=self._rebuild
+            api,
+            settings,
+            self._clock,
+            observer=observer,
+            rebuild=self._rebuild,
+            forget=lambda uid: asyncio.to_thread(self._executor.forget, uid),
         )
 
     def __repr__(self) -> str:
@@ -110,13 +115,15 @@ class Engine:
         await asyncio.to_thread(self._tidier.look)
 
     async def run(self) -> None:
-        """Tidies each second and reconciles each minute, for ever."""
+        """Tidies each second, reconciles now and then each minute, for ever."""
         async with asyncio.TaskGroup() as group:
             group.create_task(self._tidy_for_ever())
             group.create_task(self._reconcile_for_ever())
 
     async def reconcile(self) -> None:
-        """Compares the journal with the claims of the API server now, as `run` does each minute."""
+        """Does now what `run` does each minute: nothing damaged, left or outdated stays."""
+        self._tidier.forget()
+        await self._tidy()
         await self._reconciler.reconcile()
 
     def prepared_entry(self, uid: str) -> Entry | None:
@@ -175,11 +182,11 @@ class Engine:
         with watch.span("effects"):
             return await self._finished(claim, lambda: self._carry_out(got, pod, inventory))
 
-    async def _rebuild(self, claim: ClaimRef) -> None:
+    async def _rebuild(self, claim: ClaimRef) -> bool:
         """Writes the entry of a claim anew that was answered, and whose own was damaged."""
         got, pod = await self._ask(claim)
         inventory = await self._look()
-        await self._finished(
+        return await self._finished(
             claim, lambda: self._executor.rebuild(self._planned(got, pod, inventory))
         )
 
@@ -257,14 +264,17 @@ class Engine:
     async def _tidy_for_ever(self) -> None:
         while True:
             await self._clock.sleep(self._settings.watch_s)
-            await asyncio.to_thread(self._tidier.look)
-            await self._rebuilder.consider(self._tidier.missing)
+            await self._tidy()
+
+    async def _tidy(self) -> None:
+        await asyncio.to_thread(self._tidier.look)
+        await self._rebuilder.consider(self._tidier.unreadable)
 
     async def _reconcile_for_ever(self) -> None:
         while True:
+            await self._reconciler.reconcile()
             await self._clock.sleep(self._settings.sweep_s)
             self._tidier.forget()
-            await self.reconcile()
 
     async def _release(self, entry: Entry) -> None:
         await self._finished(entry.claim, lambda: self._executor.unprepare(entry.uid, entry))

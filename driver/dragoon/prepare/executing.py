@@ -97,15 +97,30 @@ class Executor:
                 self.clear(uid, entry)
                 self.journal.remove(uid)
 
-    def rebuild(self, wanted: Entry) -> None:
+    def rebuild(self, wanted: Entry) -> bool:
         """Writes the entry of a claim anew, as planned, if its own was damaged and it was answered.
 
-        Raises what `prepare` raises.
+        Says whether it did. Raises what `prepare` raises.
         """
         with self.locked([claim_key(wanted.uid)]):
-            if self.own(wanted.uid) is None and (own := self._recalled(wanted)) is not None:
+            own = None if self.own(wanted.uid) else self._recalled(wanted)
+            if own is not None:
                 with self.locked(effect_keys(own)):
                     self.restore(own)
+            return own is not None
+
+    def forget(self, uid: str) -> bool:
+        """Clears away a damaged entry whose claim no pod has, unless a CDI spec is left of it.
+
+        A spec says that containers may live with it. Says whether it did.
+        """
+        with self.locked([claim_key(uid)]):
+            if self.own(uid) is not None or self.effects.exists(self._paths.spec(uid)):
+                return False
+            with self.locked(self.keys(uid, None)):
+                self.clear(uid, None)
+                self.journal.remove(uid)
+            return True
 
     def keys(self, uid: str, entry: Entry | None) -> list[str]:
         """The locks for `clear`. The caller has that of the claim."""
@@ -151,11 +166,6 @@ class Executor:
         """How many claims are prepared in this boot."""
         boot_id = self.effects.boot_id()
         return sum(entry.answered_in(boot_id) for entry in contents.held)
-
-    def missing(self, contents: Contents) -> frozenset[str]:
-        """Claims that were answered, and whose entry cannot be read."""
-        exists, spec = self.effects.exists, self._paths.spec
-        return frozenset(uid for uid in contents.unreadable if exists(spec(uid)))
 
     def restore(self, entry: Entry) -> Entry:
         """Makes every step of a prepared claim hold again (case C29). The caller has its locks.

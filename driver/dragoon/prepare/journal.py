@@ -257,7 +257,7 @@ def _carried_over(entry: Entry) -> Entry:
     """An entry of an older version as this one writes it.
 
     Version 1 lacks only fields whose defaults mean what it meant: whole cards, for any pod.
-    Version 2 lacks the record of MIG changes: its claims stay without one, so that the plugin that
+    Version 2 lacks the record of what was changed on cards: its claims stay without one, so that the plugin that
     wrote them can still take them back.
     """
     return msgspec.structs.replace(entry, version=max(entry.version, VERSION))

@@ -16,9 +16,9 @@ from dragoon.gpu.port import MigCards
 from dragoon.prepare import cdi, cdi_check, exposing
 from dragoon.prepare.journal import Entry, HeldDevice
 from dragoon.prepare.mig import MigPart
-from dragoon.prepare.mig_steps import MakeInstance, SetMigMode, UseInstance, standing
+from dragoon.prepare.mig_steps import MakeInstance, UseInstance, standing
 from dragoon.prepare.settings import PrepareSettings
-from dragoon.prepare.steps import CdiFile, Marker, MigRecord, Step
+from dragoon.prepare.steps import CardRecord, CdiFile, Marker, Step, with_record
 
 _Found = Mapping[str, MigInstance]
 
@@ -44,18 +44,13 @@ def filled(entry: Entry, mig: MigCards, settings: PrepareSettings) -> Entry:
 
 def with_parts(entry: Entry, steps: Sequence[Step]) -> Entry:
     """The entry with other steps; its MIG devices, and its record if it has one, say the same."""
-    record = MigRecord(changes_of(steps))
-    steps = [record if isinstance(step, MigRecord) else step for step in steps]
+    if any(isinstance(step, CardRecord) for step in steps):
+        steps = with_record(steps)
     parts = {s.device: s.part for s in steps if isinstance(s, MakeInstance | UseInstance)}
     devices = tuple(
         msgspec.structs.replace(held, mig=parts.get(held.device)) for held in entry.devices
     )
     return msgspec.structs.replace(entry, steps=tuple(steps), devices=devices)
-
-
-def changes_of(steps: Sequence[Step]) -> tuple[SetMigMode | MakeInstance, ...]:
-    """Those steps that change a card."""
-    return tuple(step for step in steps if isinstance(step, SetMigMode | MakeInstance))
 
 
 def _find(held: HeldDevice, part: MigPart, mig: MigCards) -> MigInstance:

@@ -14,7 +14,7 @@ from dragoon.gpu.faults import CardInUseError, FeatureMissingError, ResetRequire
 from dragoon.gpu.mig import occupied_by
 from dragoon.gpu.port import MigCards
 from dragoon.prepare.journal import Entry
-from dragoon.prepare.mig_filling import changes_of, with_parts
+from dragoon.prepare.mig_filling import with_parts
 from dragoon.prepare.mig_steps import (
     MakeInstance,
     MigStep,
@@ -24,7 +24,7 @@ from dragoon.prepare.mig_steps import (
     standing,
     taken,
 )
-from dragoon.prepare.steps import MigRecord, Step
+from dragoon.prepare.steps import Step, with_record
 
 _GONE = "delete the pod and its claim: a new claim is allocated from what is here now"
 
@@ -40,10 +40,8 @@ def settled(
     """
     if not any(isinstance(step, MigStep) for step in wanted.steps):
         return wanted
-    steps: tuple[Step, ...] = tuple(_Settler(wanted, own, tuple(others), mig, may_divide).steps())
-    if changes_of(steps):
-        steps = (MigRecord(()), *steps)  # what comes first is undone last
-    return with_parts(wanted, steps)
+    steps = tuple(_Settler(wanted, own, tuple(others), mig, may_divide).steps())
+    return with_parts(wanted, with_record(steps))
 
 
 def reopened(entry: Entry, mig: MigCards) -> Entry:

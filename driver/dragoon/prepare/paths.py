@@ -13,7 +13,7 @@ _LABEL = re.compile(r"[0-9a-z](?:[0-9a-z-]{0,61}[0-9a-z])?")
 TEMPORARY = ".tmp"
 SET_ASIDE = ".broken"
 PRELOAD = ".preload"
-_WHOLE, _MIG = ".json", ".mig"
+_WHOLE, _RECORD = ".json", ".cards"
 
 
 def check_uid(uid: str) -> str:
@@ -102,9 +102,9 @@ class Paths:
     def spec(self, uid: str) -> Path:
         return _inside(self.cdi_folder, f"{self._spec_prefix}{check_uid(uid)}.json")
 
-    def mig_record(self, uid: str) -> Path:
+    def card_record(self, uid: str) -> Path:
         """Beside the spec, so that it goes with the boot; runtimes read other endings only."""
-        return self.spec(uid).with_suffix(_MIG)
+        return self.spec(uid).with_suffix(_RECORD)
 
     def marker(self, uid: str, device: str) -> Path:
         return _inside(self.marker_folder, f"{check_uid(uid)}_{check_device(device)}.json")
@@ -156,7 +156,7 @@ class Paths:
         name = path.name.removeprefix(".").removesuffix(TEMPORARY).partition(SET_ASIDE)[0]
         prefix = self._spec_prefix if path.parent == self.cdi_folder else ""
         stem, _, ending = name.removeprefix(prefix).rpartition(".")
-        allowed = (_WHOLE, _MIG) if path.parent == self.cdi_folder else (_WHOLE,)
+        allowed = (_WHOLE, _RECORD) if path.parent == self.cdi_folder else (_WHOLE,)
         if not name.startswith(prefix) or f".{ending}" not in allowed:
             return None
         uid, _, device = stem.partition("_")

@@ -33,7 +33,7 @@ from dragoon.prepare.paths import check_device, check_uid
 from dragoon.prepare.pods import PodLook
 from dragoon.prepare.settings import PrepareSettings
 from dragoon.prepare.shares import Share
-from dragoon.prepare.steps import CdiFile, Step
+from dragoon.prepare.steps import CdiFile, Step, with_record
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +99,7 @@ def plan(
         boot_id=boot_id,
         state=State.PREPARING,
         devices=tuple(part.held for part in parts),
-        steps=tuple(steps),
+        steps=with_record(steps),
         pod_uid=seats.pod.uid if seats else "",
     )
     _check_together(entry)

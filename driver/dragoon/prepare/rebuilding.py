@@ -13,7 +13,7 @@ from dragoon.api.claims import ClaimRef, claim_ref
 from dragoon.errors import ApiNotFoundError, ClaimNotAllocatedError, DragoonError
 from dragoon.kube.port import CLAIMS, PODS, Api
 from dragoon.prepare.clock import Clock
-from dragoon.prepare.observing import Complaints, Observer
+from dragoon.prepare.observing import Complaints, Observer, Repaired
 from dragoon.prepare.pods import claim_names
 from dragoon.prepare.settings import PrepareSettings
 
@@ -27,7 +27,8 @@ _NOBODYS: Final = (
 class Rebuilder:
     """Tries until no entry is missing: at once, and then with pauses that grow to a sweep's.
 
-    rebuild plans a claim and writes its entry, if that is still missing. It raises DragoonError.
+    rebuild plans a claim and writes its entry, and forget clears away what is left of a claim that
+    no pod has; both say whether they did, look again first, and raise DragoonErrors.
     """
 
     def __init__(
@@ -37,42 +38,56 @@ class Rebuilder:
         clock: Clock,
         *,
         observer: Observer,
-        rebuild: Callable[[ClaimRef], Awaitable[None]],
+        rebuild: Callable[[ClaimRef], Awaitable[bool]],
+        forget: Callable[[str], Awaitable[bool]],
     ) -> None:
         self._api = api
         self._settings = settings
         self._clock = clock
+        self._observer = observer
         self._rebuild = rebuild
+        self._forget = forget
         self._complaints = Complaints(observer)
         self._missing: frozenset[str] = frozenset()
         self._pause = _FIRST_PAUSE_S
         self._due = 0.0
 
-    async def consider(self, missing: frozenset[str]) -> None:
-        """missing: the UIDs of answered claims that have no entry now. Cheap when there are none."""
-        if missing != self._missing:
-            self._missing, self._pause, self._due = missing, _FIRST_PAUSE_S, 0.0
-        if not missing or self._clock.now() < self._due:
+    async def consider(self, unreadable: frozenset[str]) -> None:
+        """unreadable: claims of which there is no entry that can be read. Cheap for none."""
+        if unreadable != self._missing:
+            self._missing, self._pause, self._due = unreadable, _FIRST_PAUSE_S, 0.0
+        if not unreadable or self._clock.now() < self._due:
             return
-        self._complaints.are(await self._try(missing))
+        self._complaints.are(await self._try(unreadable))
         self._due = self._clock.now() + self._pause
         self._pause = min(self._pause * 2, self._settings.sweep_s)
 
-    async def _try(self, missing: Collection[str]) -> Mapping[str, str]:
+    async def _try(self, unreadable: Collection[str]) -> Mapping[str, str]:
         """What kept entries from being written, by the claim's UID."""
-        problems = dict.fromkeys(missing, _NOBODYS)
         try:
             async with asyncio.timeout(self._settings.api_patience_s):
-                found = await self._find(missing)
+                found = {claim.uid: claim for claim in await self._find(unreadable)}
         except (DragoonError, TimeoutError) as error:
             return {"": f"damaged journal entries cannot be written anew: {error or 'no answer'}"}
-        for claim in found:
-            problems.pop(claim.uid)
+        problems = {}
+        for uid in unreadable:
             try:
-                await self._rebuild(claim)
+                problem = await self._settle(uid, found.get(uid))
             except DragoonError as error:
-                problems[claim.uid] = f"its journal entry cannot be written anew: {error}"
+                problem = f"its journal entry is damaged, and cannot be written anew: {error}"
+            if problem:
+                problems[uid] = problem
         return problems
+
+    async def _settle(self, uid: str, claim: ClaimRef | None) -> str:
+        """What is wrong with one claim, empty for nothing. claim: None if no pod has it."""
+        if claim is not None:
+            done = await self._rebuild(claim)
+        elif done := await self._forget(uid):
+            self._observer(Repaired(uid, "a damaged journal entry that no pod needs: removed"))
+        if done:
+            self._missing -= {uid}  # the next damage is another one
+        return "" if done or claim else _NOBODYS
 
     async def _find(self, missing: Collection[str]) -> tuple[ClaimRef, ...]:
         pods = await self._api.list(PODS, fields={"spec.nodeName": self._settings.node})

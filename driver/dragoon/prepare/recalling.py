@@ -14,12 +14,10 @@ from dragoon.prepare import cdi
 from dragoon.prepare.journal import Entry, State
 from dragoon.prepare.mig_filling import with_parts
 from dragoon.prepare.mig_steps import MakeInstance, SetMigMode, UseInstance
-from dragoon.prepare.steps import MigRecord, Step
-
-_Changes = Sequence[SetMigMode | MakeInstance]
+from dragoon.prepare.steps import CardChange, Step, with_record
 
 
-def recalled(wanted: Entry, spec: bytes | None, changes: _Changes) -> Entry | None:
+def recalled(wanted: Entry, spec: bytes | None, changes: Sequence[CardChange]) -> Entry | None:
     """The entry as it was before it was damaged; None where nothing tells that it was answered.
 
     wanted is what the allocation comes to now, spec the bytes of its CDI spec, changes those of its
@@ -37,14 +35,16 @@ def recalled(wanted: Entry, spec: bytes | None, changes: _Changes) -> Entry | No
             hint="delete the pod: the claim is released when its containers have ended",
             retryable=True,
         )
-    made = [one for one in changes if _boot_of(one) == wanted.boot_id]
+    made = [
+        one
+        for one in changes
+        if isinstance(one, SetMigMode | MakeInstance) and one.boot_id == wanted.boot_id
+    ]
     steps = [step for one in wanted.steps for step in _step(one, given, made)]
-    if any(one in steps for one in made):
-        steps.insert(0, MigRecord(()))
-    return with_parts(msgspec.structs.replace(wanted, state=State.PREPARED), steps)
+    return with_parts(msgspec.structs.replace(wanted, state=State.PREPARED), with_record(steps))
 
 
-def _step(step: Step, given: Mapping[str, str], made: _Changes) -> Sequence[Step]:
+def _step(step: Step, given: Mapping[str, str], made: Sequence[Step]) -> Sequence[Step]:
     match step:
         case SetMigMode():
             return [step] if step in made else []
@@ -59,10 +59,6 @@ def _step(step: Step, given: Mapping[str, str], made: _Changes) -> Sequence[Step
             part = msgspec.structs.replace(step.part, uuid=given[step.device])
             return [msgspec.structs.replace(step, part=part)]
     return [step]
-
-
-def _boot_of(step: SetMigMode | MakeInstance) -> str:
-    return step.boot_id
 
 
 def _given(spec: bytes | None) -> Mapping[str, str] | None:

@@ -1,4 +1,4 @@
-"""Keeping the journal as the API server says: every minute each entry is compared with its claim."""
+"""Keeping the journal as the API server says: at start and every minute each entry is compared with its claim."""
 
 import asyncio
 import enum

@@ -1,5 +1,6 @@
 """Every kind of step. Claims of whole GPUs need files; the steps of shares stand beside their tiers."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
@@ -92,29 +93,51 @@ class CdiFile(_File, frozen=True, tag="cdi"):
         return cdi.encode(self.spec)
 
 
-class MigRecord(_File, frozen=True, tag="migRecord"):
+CardChange = SetMigMode | MakeInstance | MemoryCap | SetTimeSlice
+"""What stays on a card until somebody takes it away."""
+
+
+class CardRecord(_File, frozen=True, tag="cardRecord"):
     """What was changed on cards for a claim, told a second time outside the journal.
 
-    An instance that stands on a card does not say who made it. If the journal entry is damaged or
-    lost, this tells an instance of ours, which goes with its claim, from an administrator's.
+    What is set on a card does not say for whom, and an instance not who made it. If the journal
+    entry is damaged or lost, this tells what has to go with the claim, and what is an
+    administrator's.
     """
 
-    changes: tuple[SetMigMode | MakeInstance, ...]
+    changes: tuple[CardChange, ...]
 
     def path(self, paths: Paths, uid: str) -> Path:
-        return paths.mig_record(uid)
+        return paths.card_record(uid)
 
     def data(self) -> bytes:
         return msgspec.json.encode(self) + b"\n"
 
 
-def recorded(effects: Effects, paths: Paths, uid: str) -> tuple[SetMigMode | MakeInstance, ...]:
+def with_record(steps: Sequence["Step"]) -> tuple["Step", ...]:
+    """The steps and a record of those that change a card: it comes first, to be undone last."""
+    others = without_record(steps)
+    changes = tuple(step for step in others if isinstance(step, CardChange) and _lasts(step))
+    return (CardRecord(changes), *others) if changes else others
+
+
+def without_record(steps: Sequence["Step"]) -> tuple["Step", ...]:
+    """The steps as older versions have them."""
+    return tuple(step for step in steps if not isinstance(step, CardRecord))
+
+
+def recorded(effects: Effects, paths: Paths, uid: str) -> tuple[CardChange, ...]:
     """The changes that the record of a claim tells of; none without a record that can be read."""
-    data = effects.read(paths.mig_record(uid))
+    data = effects.read(paths.card_record(uid))
     try:
-        return msgspec.json.decode(data, type=MigRecord).changes if data else ()
+        return msgspec.json.decode(data, type=CardRecord).changes if data else ()
     except (msgspec.DecodeError, UnicodeDecodeError):
         return ()
 
 
-Step = Marker | CdiFile | Library | Region | MemoryCap | SetTimeSlice | MigRecord | MigStep
+def _lasts(step: CardChange) -> bool:
+    """A mode that is switched off for a claim stays off."""
+    return not isinstance(step, SetMigMode) or step.enabled
+
+
+Step = Marker | CdiFile | Library | Region | MemoryCap | SetTimeSlice | CardRecord | MigStep

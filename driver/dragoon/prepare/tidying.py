@@ -42,7 +42,7 @@ def tidy(entry: Entry | None, *, set_aside: bool, boot_id: str) -> Tidy:
 class Tidier:
     """Tidies all claims. Its methods block; one thread at a time calls them.
 
-    missing: what the last look found of claims that were answered and have no readable entry.
+    unreadable: the claims of which the last look found no entry that can be read.
     """
 
     def __init__(self, executor: Executor, folders: Sequence[Path], observer: Observer) -> None:
@@ -51,7 +51,7 @@ class Tidier:
         self._observer = observer
         self._complaints = Complaints(observer)
         self._seen: object = None
-        self.missing: frozenset[str] = frozenset()
+        self.unreadable: frozenset[str] = frozenset()
 
     def look(self) -> None:
         """Tidies if any file changed since all was well. Problems are reported, each once."""
@@ -69,7 +69,7 @@ class Tidier:
             self._executor.sweep_regions()
             contents = self._executor.journal.contents()
             self._observer(Counted(self._executor.prepared(contents)))
-            self.missing = self._executor.missing(contents)
+            self.unreadable = contents.unreadable
             self._seen = None if found else stamps
         except DragoonError as error:
             found[""] = str(error)

@@ -174,7 +174,7 @@ def test_c32_an_entry_of_version_1_is_read_as_whole_cards_and_carried_over() -> 
     assert first_conflict(mine, [holder_of(found)]) == holder_of(found)
     journal.complete(found)
     stored = json.loads(effects.read(file) or b"")["entry"]
-    assert stored["version"] == 2
+    assert stored["version"] == 3
     assert stored["steps"] == VERSION_1["steps"]
 
 
