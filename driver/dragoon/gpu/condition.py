@@ -12,7 +12,7 @@ from dragoon.gpu.model import PciAddress
 
 
 class Recovery(enum.Enum):
-    """What the driver says must be done before the card is well again (r550 and later).
+    """What the driver says must be done before the card is well again (r565 and later).
 
     Source: NVML_GPU_RECOVERY_ACTION_*, by nvmlDeviceGetFieldValues of field 230.
     """
