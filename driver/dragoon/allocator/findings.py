@@ -48,7 +48,12 @@ class Funnel:
     @property
     def is_short(self) -> bool:
         """Whether too few devices are left, whatever other requests get."""
-        return len(self.left) < self.needed
+        return self.missing > 0
+
+    @property
+    def missing(self) -> int:
+        """How many devices are left too few."""
+        return max(0, self.needed - len(self.left))
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,3 +107,14 @@ class Explanation:
     funnels: tuple[Funnel, ...] = ()
     groups: tuple[GroupFinding, ...] = ()
     pools: tuple[PoolNote, ...] = ()
+
+    @property
+    def distance(self) -> tuple[int, int, int]:
+        """How far the node is from fitting, to compare nodes: devices that are missing, then left."""
+        by_request: dict[tuple[str, str], int] = {}
+        for one in self.funnels:
+            key = one.claim, one.alternative_of or one.request
+            by_request[key] = min(by_request.get(key, one.missing), one.missing)
+        grouped = sum(one.is_short for one in self.groups)
+        left = sum(len(one.left) for one in self.funnels)
+        return int(not self.funnels), sum(by_request.values()) + grouped, -left

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
-from dragoon.allocator import Allocated, Explanation, Funnel, Kind, Unsatisfiable, lines
+from dragoon.allocator import Allocated, Explanation, Kind, Unsatisfiable, lines
 from dragoon.diagnose import node_fit
 from dragoon.diagnose.cluster import Cluster
 from dragoon.diagnose.manifests import Raw, listed, mapping
@@ -197,18 +197,5 @@ def _free(cluster: Cluster, node: Raw) -> int:
 
 
 def _distance(misfit: tuple[Raw, Unsatisfiable]) -> tuple[int, int, int, str]:
-    """How far a node is from fitting: devices that are missing, then those that are left."""
     node, answer = misfit
-    explanation = answer.explanation
-    by_request: dict[tuple[str, str], int] = {}
-    for one in explanation.funnels:
-        key = one.claim, one.alternative_of or one.request
-        by_request[key] = min(by_request.get(key, _missing(one)), _missing(one))
-    grouped = sum(one.is_short for one in explanation.groups)
-    left = sum(len(one.left) for one in explanation.funnels)
-    nothing = 0 if explanation.funnels else 1
-    return nothing, sum(by_request.values()) + grouped, -left, identity(node)[1]
-
-
-def _missing(funnel: Funnel) -> int:
-    return max(0, funnel.needed - len(funnel.left))
+    return *answer.explanation.distance, identity(node)[1]

@@ -98,7 +98,7 @@ def _place_core(
     terrain = Terrain(snapshot, case.ask, case.shapes, limits)
     topology = case.ask.topology
     needs = [len(shape.blocks) for shape in case.shapes]
-    fixed = _fixed(snapshot, case.fixed, topology)
+    fixed = fixed_values(snapshot, case.fixed, topology)
     found = place(terrain, topology, needs, fixed, _wishes(case.shapes))
     if isinstance(found, Short):
         return Failed(found, terrain, steps - limits.attempts.left)
@@ -128,7 +128,7 @@ def _place_extra(
     terrain = Terrain(after, ask, shapes, limits)
     topology = Topology(required=case.ask.topology.required)
     none = [0] * len(shapes)
-    found = place(terrain, topology, none, _fixed(after, fixed, topology), ())
+    found = place(terrain, topology, none, fixed_values(after, fixed, topology), ())
     if isinstance(found, Short):
         return []
     _fill_in_order(found, shapes, blocks)
@@ -163,17 +163,17 @@ def _wishes(shapes: Sequence[Shape]) -> list[Wish]:
     ]
 
 
-def _fixed(
+def fixed_values(
     snapshot: PlacementSnapshot, pods: Sequence[PodAsk], topology: Topology
 ) -> dict[Level, frozenset[Any]]:
     """The values of all levels that members have which have their place."""
     return {
-        level: frozenset(_fixed_values(snapshot, pods, level))
+        level: frozenset(_values_of(snapshot, pods, level))
         for level in (*topology.required, *topology.preferred)
     }
 
 
-def _fixed_values(snapshot: PlacementSnapshot, fixed: Sequence[PodAsk], level: Level) -> set[Any]:
+def _values_of(snapshot: PlacementSnapshot, fixed: Sequence[PodAsk], level: Level) -> set[Any]:
     """The values of a level that members have which have their place."""
     if level.node_label:
         labels = {one.name: one.labels for one in snapshot.nodes}

@@ -47,7 +47,7 @@ class Offers:
         self.node = node
         self.pools = tuple(pools)
         self._classes = classes
-        self._restrictions = restrictions
+        self.restrictions = restrictions
         self._first = first
         self.cards = Cards(self.pools)
         self._links = self._telling_links()
@@ -138,7 +138,7 @@ class Offers:
         return [one for one in found if one.failure is None and self._is_allowed(one)]
 
     def _is_allowed(self, candidate: Candidate) -> bool:
-        return all(one.allows(candidate.device.facts) for one in self._restrictions)
+        return all(one.allows(candidate.device.facts) for one in self.restrictions)
 
     def _telling_links(self) -> tuple[str, ...]:
         """Link attributes in which the devices of this node differ, by full name."""

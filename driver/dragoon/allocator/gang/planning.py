@@ -4,11 +4,11 @@ from typing import Final
 
 from dragoon.allocator.allocate import random_share_id
 from dragoon.allocator.gang import checking
+from dragoon.allocator.gang.advice import no_room
 from dragoon.allocator.gang.attempt import Failed, attempt, sort_out
 from dragoon.allocator.gang.model import (
     Budget,
     GangAsk,
-    NoRoom,
     Outcome,
     PlacementSnapshot,
     Refused,
@@ -53,5 +53,8 @@ def plan(
             raise PlanRejectedError(f"gang {ask.name}: {'; '.join(problems[:3])}")
         return found
     if not found.short.sure:
-        return SearchStopped(found.steps, "given up")
-    return NoRoom("no room", never=False, fitting=found.short.fitting, wanted=len(case.core))
+        return SearchStopped(
+            found.steps,
+            f"the search stopped after {found.steps} devices: whether the gang fits is not known",
+        )
+    return no_room(snapshot, case, found, budget.advice)

@@ -39,6 +39,8 @@ _MISFITS: Final = (
     NodeSelectorError,
 )
 """What ends an attempt on one node: the block cannot be there."""
+_HOLDER: Final = "of another member"
+"""Who holds what this plan gives, in explanations: blocks of a shape are not told apart here."""
 _QUICK: Final = 2_000
 """Attempts of a joint search before thriftier ways are tried."""
 _LONG: Final = 20_000
@@ -227,7 +229,7 @@ def with_devices(
         for position, one in enumerate(chosen):
             if not one.request.admin:
                 share = f"{block}:{claim.uid}:{position}"
-                holds.setdefault(one.candidate.pool, []).append(_hold(claim, one, share))
+                holds.setdefault(one.candidate.pool, []).append(_hold(one, share))
     changed = dict(usage)
     for pool, new in holds.items():
         before = usage.get(pool, UNUSED)
@@ -235,12 +237,12 @@ def with_devices(
     return changed
 
 
-def _hold(claim: Claim, chosen: Chosen, share: str) -> Hold:
+def _hold(chosen: Chosen, share: str) -> Hold:
     candidate = chosen.candidate
     if not candidate.device.facts.multiple:
-        return Hold(candidate.pool, candidate.device.name, str(claim))
+        return Hold(candidate.pool, candidate.device.name, _HOLDER)
     consumed = tuple((use.name, use.taken) for use in candidate.uses)
-    return Hold(candidate.pool, candidate.device.name, str(claim), share, consumed)
+    return Hold(candidate.pool, candidate.device.name, _HOLDER, share, consumed)
 
 
 def _thrifty(claim: Claim) -> Claim:

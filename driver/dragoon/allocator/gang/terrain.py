@@ -131,6 +131,35 @@ class Terrain:
         """Fresh bins for the nodes of an area, by name."""
         return [self._fresh(node.name, area.restrictions) for node in area.nodes]
 
+    def alone(self, one: Bin) -> Bin:
+        """The bin with its load when nobody else holds devices there."""
+        return replace(one, seats=self._alone(one), left=dict(one.left))
+
+    def emptied(self, one: Bin) -> Bin:
+        """The bin without a load when nobody else is there."""
+        facts = replace(one.node, used={}, pods=0)
+        return replace(one, seats=self._alone(one), left=dict(fit.free(facts)), load=EMPTY)
+
+    def _alone(self, one: Bin) -> Seats:
+        return self._seats_of(one.node.name, one.seats.offers.restrictions, {})
+
+    def offers(self, name: str, restrictions: tuple[Restriction, ...]) -> Offers:
+        """What a node offers."""
+        site = self._sites[name]
+        return Offers(
+            _node(site.facts),
+            site.pools,
+            self._cluster.classes,
+            restrictions=restrictions,
+            first=self._first.get(name, frozenset()),
+        )
+
+    @property
+    def is_settling(self) -> bool:
+        """Whether a pool is being updated, so that nobody knows yet what it will have."""
+        pools = (pool for site in self._sites.values() for pool in site.pools)
+        return any(pool.problem and not pool.invalid for pool in pools)
+
     def site_pools(self, name: str) -> tuple[Pool, ...]:
         """The pools of a node."""
         return self._sites[name].pools
@@ -195,26 +224,23 @@ class Terrain:
 
     def _bin(self, name: str, restrictions: tuple[Restriction, ...]) -> Bin:
         site = self._sites[name]
-        first = self._first.get(name, frozenset())
-        likeness = (self._likeness.of(site.pools, self._usage, restrictions), first)
-        seats = self._seats.get(likeness)
-        if seats is None:
-            offers = Offers(
-                _node(site.facts),
-                site.pools,
-                self._cluster.classes,
-                restrictions=restrictions,
-                first=first,
-            )
-            seats = Seats(offers, self._usage, self.shapes, self.limits)
-            self._seats[likeness] = seats
+        seats = self._seats_of(name, restrictions, self._usage)
         left = {one: site.left.get(one, 0) for one in self._demand}
         # More than all of them want together is as good as that.
         enough = tuple(min(left[one], self._demand[one]) for one in left)
-        clique = self._clique(site)
-        home = name in self._homes
+        clique, home = self._clique(site), name in self._homes
         kind = id(seats), site.takes, enough, clique, home
         return Bin(site.facts, seats, site.takes, left, kind, clique, home)
+
+    def _seats_of(self, name: str, restrictions: tuple[Restriction, ...], usage: Usage) -> Seats:
+        """The seats of all nodes that are like this one."""
+        pools, first = self._sites[name].pools, self._first.get(name, frozenset())
+        likeness = (self._likeness.of(pools, usage, restrictions), first)
+        seats = self._seats.get(likeness)
+        if seats is None:
+            offers = self.offers(name, restrictions)
+            seats = self._seats[likeness] = Seats(offers, usage, self.shapes, self.limits)
+        return seats
 
     def _clique(self, site: _Site) -> Any:
         for pool in site.pools:
