@@ -117,8 +117,11 @@ class GangController:
     async def look(self, key: FamilyKey) -> None:
         """Looks at all gangs of a family. Raises DragoonError."""
         world = self._world
-        gangs = [one for one in world.gangs_of(key) if not one.deleting]
-        pods = world.family(key)
+        known = world.gangs_of(key)
+        gangs = [one for one in known if not one.deleting]
+        own = {"", *(one.uid for one in known)}
+        # A pod that another gang has placed stays with it, whatever label it carries now.
+        pods = [pod for pod in world.family(key) if world.planned_by(pod.uid) in own]
         if not pods and not gangs:
             self._rested.pop(key, None)
         found = families.sort(
@@ -136,7 +139,8 @@ class GangController:
             self._teller.fault(checking.bad_name(found.unnamed))
         for new in found.missing:
             await self._create(new)
-        for gang in world.gangs_of(key):
+        # Not those made just now: their pods were sorted without them.
+        for gang in known:
             await self._look(gang, found)
 
     async def _create(self, new: NewGang) -> None:
