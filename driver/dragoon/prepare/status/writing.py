@@ -63,7 +63,8 @@ class _Page:
     marks: dict[str, tuple[Mark, ...]] = field(default_factory=dict)
     ignored: dict[str, bool] = field(default_factory=dict)
     """Texts, and whether each was told."""
-    announced: str = ""
+    announced: tuple[str, str] = ("", "")
+    """The code that was told, and the UID of the pod or claim that it was told about."""
     due: float | None = None
     backoff: Backoff = field(default_factory=lambda: Backoff(first=0.1, limit=_NEVER))
 
@@ -253,22 +254,23 @@ class StatusWriter:
             _log.warning("this API server drops status.devices: claims show no conditions")
 
     def _announce(self, page: _Page, claim: Object, refused: Refused) -> None:
-        """Told once, though the kubelet asks again every minute or two.
+        """Told once to each pod, though the kubelet asks again every minute or two.
 
         The status remembers it for the process that comes after this one.
         """
-        if page.announced != refused.code and is_news(claim, self._settings.driver, refused):
-            self._emit(claim, refused.code, refused.message)
-        page.announced = refused.code
+        regarding = _regarding(claim)
+        news = (refused.code, str(regarding["metadata"]["uid"]))
+        if page.announced != news and is_news(claim, self._settings.driver, refused):
+            self._emit(regarding, refused.code, refused.message)
+        page.announced = news
 
     def _tell_ignored(self, page: _Page, claim: Object) -> None:
         for what, told in page.ignored.items():
             if not told:
-                self._emit(claim, CONFIG_IGNORED, f"claim {page.ref.name}: {what}")
+                self._emit(_regarding(claim), CONFIG_IGNORED, f"claim {page.ref.name}: {what}")
                 page.ignored[what] = True
 
-    def _emit(self, claim: Object, reason: str, note: str) -> None:
-        regarding = _pod_of(claim) or claim
+    def _emit(self, regarding: Object, reason: str, note: str) -> None:
         self._recorder.emit(regarding, reason=reason, note=note, action="Prepare", type_=WARNING)
 
 
@@ -276,12 +278,12 @@ def _marks(page: _Page) -> tuple[Mark, ...]:
     return tuple(mark for type_ in sorted(page.marks) for mark in page.marks[type_])
 
 
-def _pod_of(claim: Mapping[str, Any]) -> Object | None:
-    """The one pod that uses the claim, as an event names it; None for none or several."""
+def _regarding(claim: Object) -> Object:
+    """Whom an event is about: the one pod that uses the claim, the claim for none or several."""
     owner = claims.owner_pod(claim)
     pods = {*claims.reserved_pods(claim), *([owner] if owner else [])}
     if len(pods) != 1:
-        return None
+        return claim
     ((name, uid),) = pods
     meta = {"name": name, "namespace": claim["metadata"].get("namespace"), "uid": uid}
     return {"apiVersion": "v1", "kind": "Pod", "metadata": meta}

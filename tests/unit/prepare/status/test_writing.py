@@ -158,6 +158,19 @@ async def test_the_event_is_on_the_claim_when_several_pods_use_it(scene: Scene) 
     assert event["regarding"]["kind"] == "ResourceClaim"
 
 
+async def test_the_next_pod_on_a_claim_made_by_hand_is_told_too(scene: Scene) -> None:
+    claim = await scene.claim("a", result(9))
+    async with desk(scene) as here:
+        for name in ("p", "q"):
+            await scene.deallocate(claim)
+            await scene.allocate(claim, result(9))
+            await scene.pod(name, claim)
+            await refused(here.engine, claim)
+            assert await here.told(claim) == [("False", "UnknownDevice")]
+        events = await here.events(claim)
+    assert sorted(one["regarding"]["name"] for one in events) == ["p", "q"]
+
+
 async def test_success_after_a_refusal_makes_the_claim_ready(scene: Scene) -> None:
     claim = await scene.claim("a", result(3))
     found = scene.gpus.found
