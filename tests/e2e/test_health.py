@@ -156,6 +156,26 @@ def test_a_card_that_was_reset_is_healthy_in_the_pods_status_and_free_again(node
     until("the device is free", lambda: not node.tainted(), within=30)
 
 
+def test_with_no_execute_the_pod_on_the_sick_gpu_is_evicted_and_no_other(node: Node) -> None:
+    strict = node.plugin.with_options(
+        "--allow-unenforced-shares", "true", "--taint-effects", "xid=NoExecute"
+    )
+    node.plugin.stop()
+    strict.start_and_wait()
+    try:
+        ill = node.start("ill")
+        node.start("well")
+        slot = node.slot(ill)
+        node.plugin.hardware.set_condition(slot, ConditionState(recovery=1))
+        node.plugin.hardware.raise_xid(slot, 79)
+        node.bed.gone("pod", "ill", node.namespace, within=60)
+        node.bed.running("well", node.namespace)
+        assert node.start("next") != ill
+    finally:
+        strict.stop()
+        node.plugin.start_and_wait()
+
+
 def test_links_that_go_down_change_the_nvlink_domain(node: Node) -> None:
     before = node.devices()
     device = min(before)

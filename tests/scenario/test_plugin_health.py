@@ -1,10 +1,11 @@
 """GPUs that fall ill under a running node process: taints, what the kubelet is told, what stays."""
 
 import asyncio
+import copy
 from collections.abc import AsyncIterator, Callable
 from contextlib import aclosing, asynccontextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -20,7 +21,8 @@ from dragoon.gpu.sim.hardware import Hardware
 from dragoon.gpu.sim.occupants import ConditionState
 from dragoon.health.reports import DeviceHealth, Report, State
 from dragoon.health.watching import Sources
-from dragoon.kube.port import EVENTS, NODES, Object
+from dragoon.kube.memory import MemoryApi
+from dragoon.kube.port import EVENTS, NODES, SLICES, Api, Object, Resource
 from dragoon.kubelet.client import open_channel, watch_health
 from dragoon.kubelet.healthstream import HEALTH_VERSIONS
 from dragoon.kubelet.standin import KubeletStandIn
@@ -139,13 +141,36 @@ async def test_what_an_application_did_changes_nothing(bed: Bed) -> None:
     assert [d for d in after[0]["spec"]["devices"] if d["name"] != SECOND] == devices
 
 
-async def test_a_fatal_xid_outlives_the_process_and_the_slices(bed: Bed) -> None:
+class Written:
+    """The API server, with every slice that was written through it."""
+
+    def __init__(self, api: MemoryApi) -> None:
+        self._api = api
+        self.slices: list[Object] = []
+
+    def __getattr__(self, verb: str) -> Callable[..., Any]:
+        def call(resource: Resource, *arguments: Any, **options: Any) -> Any:
+            if resource == SLICES and verb in {"create", "replace"}:
+                self.slices.append(copy.deepcopy(arguments[0]))
+            return getattr(self._api, verb)(resource, *arguments, **options)
+
+        return getattr(self._api, verb) if verb == "version" else call
+
+
+async def test_a_fatal_xid_outlives_the_process_and_the_slices_and_never_is_without_its_taint(
+    bed: Bed,
+) -> None:
     async with bed.kubelet(), bed.running() as plugin:
         await published(bed, plugin)
         hardware(bed).raise_xid(0, 79)
         await bed.slices_become("tainted", have((FIRST, names.TAINT_XID)))
-    async with bed.running() as plugin, bed.kubelet():  # a kubelet that starts wipes the slices
-        await bed.slices_become("tainted anew", have((FIRST, names.TAINT_XID)))
+    written = Written(bed.memory)
+    async with bed.kubelet():  # one that starts wipes the slices
+        await bed.slices_become("wiped", lambda now: not now)
+        async with bed.running(api=cast("Api", written)) as plugin:
+            await published(bed, plugin)
+    assert written.slices
+    assert all(have((FIRST, names.TAINT_XID))((slice_,)) for slice_ in written.slices)
     assert (bed.kubelet_root / "plugins" / DRIVER / "health.json").stat().st_mode & 0o777 == 0o600
 
 

@@ -87,6 +87,10 @@ class NodeHealth:
         offering.follow(lambda _: self._tell())
         self._count()
 
+    async def start(self) -> None:
+        """Call it before anything is offered: a sick card must not be offered well for a moment."""
+        await self._watch.start()
+
     @property
     def part(self) -> Part:
         """What has to run."""

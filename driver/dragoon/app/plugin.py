@@ -179,6 +179,8 @@ class Plugin:
         self._check_kubelet_root()
         asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(_THREADS, "blocking"))
         await self._look_first()
+        if self._health:
+            await self._health.start()
         await self._engine.start()
         async with self.endpoint, self._kubelet, asyncio.TaskGroup() as group:
             tasks = [

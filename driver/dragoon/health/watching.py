@@ -3,7 +3,7 @@
 import asyncio
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Final, NoReturn, TypeVar
@@ -118,9 +118,23 @@ class HealthWatch:
         """Calls back whenever `health` or `blind` has changed."""
         self._subscribers.append(callback)
 
+    async def start(self) -> None:
+        """Reads what lasts, so that the first judgement has it. Call it before run()."""
+        try:
+            self._health = await self._recalled_over(self._health)
+        except StateError as error:
+            self._trouble(_MEMORY, error)
+        if self._known.inventory is not None:
+            self.show(self._known.inventory)
+
     def show(self, inventory: Inventory) -> None:
-        """What was found on this node; the last one counts."""
+        """What was found on this node; the last one counts.
+
+        Judged at once, so that no card is offered before: a look alone is nothing to be remembered.
+        """
         self._known.inventory = inventory
+        if self._recalled:
+            self._conclude(self._judged(inventory, self._health))
         self._ask.set()
         self._news.set()
 
@@ -204,17 +218,24 @@ class HealthWatch:
             before = await self._recalled_over(before)
         except StateError as error:
             self._trouble(_MEMORY, error)
-        about = [await self._scoped(event) for event in events]
-        seen = Observed(inventory, self._known.conditions, about, self._known.unwatched)
-        judged = judge(seen, before, self._settings, now=self._now())
+        judged = self._judged(inventory, before, [await self._scoped(event) for event in events])
         # Before anybody is told: a process that dies now must not forget what others know.
         await self._remember(judged)
         for event in events:
             self._known.events.pop(event, None)
+        latest = self._known.inventory or inventory
+        self._conclude(judged if latest is inventory else self._judged(latest, judged))
+
+    def _judged(self, inventory: Inventory, before: Health, about: Sequence[Heard] = ()) -> Health:
+        seen = Observed(inventory, self._known.conditions, about, self._known.unwatched)
+        return judge(seen, before, self._settings, now=self._now())
+
+    def _conclude(self, judged: Health) -> None:
         before, self._health = self._health, judged
         if judged != before:
             self._tell_changes(before)
-            self._tell_subscribers()
+            for callback in tuple(self._subscribers):
+                callback()
 
     async def _scoped(self, event: GpuEvent) -> Heard:
         """The event with what it leaves alone; nothing where the card does not say it in time."""
@@ -267,10 +288,6 @@ class HealthWatch:
             if came or went:
                 self._observer(Changed(address, came, went, self._health))
 
-    def _tell_subscribers(self) -> None:
-        for callback in tuple(self._subscribers):
-            callback()
-
     def _trouble(self, what: str, error: DragoonError | None) -> None:
         """Told when it begins, changes or ends."""
         text = str(error) if error else ""
@@ -281,8 +298,9 @@ class HealthWatch:
         else:
             del self._troubles[what]
         self._observer(Trouble(what, error))
-        if what == _EVENTS:
-            self._tell_subscribers()
+        if what == _EVENTS:  # `blind` has changed
+            for callback in tuple(self._subscribers):
+                callback()
 
 
 def _resolved(mig: MigCards, event: GpuEvent) -> Heard:

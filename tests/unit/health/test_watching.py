@@ -135,6 +135,35 @@ async def test_a_fatal_xid_survives_a_restart_of_the_process() -> None:
     assert bench.memory.writes == 1
 
 
+async def test_what_lasts_is_known_before_anything_runs() -> None:
+    bench = Bench(memory=FakeMemory(encode(Node().judge(xid(79)), "boot-1")))
+    watch, told = bench.watch(), list[list[tuple[Kind, str]]]()
+    watch.subscribe(lambda: told.append(says(watch.health[at(0)])))
+    watch.show(TWO)
+    await watch.start()
+    assert told == [[(Kind.XID, "79")]]
+
+
+async def test_a_new_look_is_judged_at_once() -> None:
+    watch = Bench().watch()
+    await watch.start()
+    watch.show(found(lost(0), gpu(1)))
+    assert says(watch.health[at(0)]) == [(Kind.LOST, "no answer")]
+    watch.show(TWO)
+    assert says(watch.health[at(0)]) == []
+
+
+async def test_what_cannot_be_read_at_the_start_holds_nothing_up() -> None:
+    bench = Bench()
+    bench.memory.error = StateError("input/output error")
+    watch = bench.watch()
+    watch.show(TWO)
+    await watch.start()
+    assert bench.troubles() == [("memory", True)]
+    async with running(watch):
+        await until(lambda: bool(watch.health))
+
+
 async def test_c20_a_reboot_ends_it_and_the_file_says_so() -> None:
     bench = Bench(memory=FakeMemory(encode(Node().judge(xid(79)), "boot-0")))
     async with bench.watching() as watch:
