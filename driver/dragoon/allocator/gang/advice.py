@@ -32,8 +32,9 @@ _MOST_NODES: Final = 64
 """More new nodes are not offered."""
 
 
-def no_room(snapshot: PlacementSnapshot, case: Case, failed: Failed, steps: int) -> NoRoom:
+def no_room(snapshot: PlacementSnapshot, failed: Failed, steps: int) -> NoRoom:
     """The answer for a gang that does not fit. steps: devices that may be tried for advice."""
+    case = failed.case
     stand = standing(snapshot, case, failed.terrain)
     lacks, told = missing(snapshot, case, failed.terrain, stand)
     fitting, wanted = stand.members(case.shapes), len(case.core)

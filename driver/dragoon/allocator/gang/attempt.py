@@ -19,6 +19,7 @@ from dragoon.allocator.gang.realising import picks_of, placements
 from dragoon.allocator.gang.seats import Limits
 from dragoon.allocator.gang.settling import settled, with_allocated, with_placements
 from dragoon.allocator.gang.shapes import Block, Shape, blocks_of, is_pending, shapes_of
+from dragoon.allocator.gang.spreading import placements_of, spread
 from dragoon.allocator.gang.terrain import Terrain
 from dragoon.allocator.model import DeviceId, Facts, PoolId
 from dragoon.allocator.result import ShareIds
@@ -45,6 +46,7 @@ class Case:
 class Failed:
     """No placement of the core. terrain: what was looked at. steps: devices tried."""
 
+    case: Case
     short: Short
     terrain: Terrain
     steps: int
@@ -95,16 +97,27 @@ def _place_core(
     snapshot: PlacementSnapshot, case: Case, limits: Limits, share_ids: ShareIds
 ) -> GangPlan | Failed:
     steps = limits.attempts.left
-    terrain = Terrain(snapshot, case.ask, case.shapes, limits)
     topology = case.ask.topology
-    needs = [len(shape.blocks) for shape in case.shapes]
     fixed = fixed_values(snapshot, case.fixed, topology)
-    found = place(terrain, topology, needs, fixed, _wishes(case.shapes))
-    if isinstance(found, Short):
-        return Failed(found, terrain, steps - limits.attempts.left)
-    picks = picks_of(terrain, found.used)
+    terrain = Terrain(snapshot, case.ask, case.shapes, limits)
+    if terrain.has_floating:
+        blocks = blocks_of(case.core, case.ask.tolerations, apart=True)
+        case = replace(case, shapes=tuple(shapes_of(blocks)))
+        terrain = Terrain(snapshot, case.ask, case.shapes, limits)
+        spots = spread(terrain, blocks, snapshot.cluster, topology, fixed)
+        if isinstance(spots, Short):
+            return Failed(case, spots, terrain, steps - limits.attempts.left)
+        picks = [spot.pick for spot in spots]
+        given = placements_of(spots, terrain.shapes, snapshot.cluster.classes, share_ids)
+    else:
+        needs = [len(shape.blocks) for shape in case.shapes]
+        found = place(terrain, topology, needs, fixed, _wishes(case.shapes))
+        if isinstance(found, Short):
+            return Failed(case, found, terrain, steps - limits.attempts.left)
+        picks = picks_of(terrain, found.used)
+        given = placements(picks, case.shapes, snapshot.cluster.classes, share_ids)
     return GangPlan(
-        placements=tuple(placements(picks, case.shapes, snapshot.cluster.classes, share_ids)),
+        placements=tuple(given),
         pools=(),
         optimistic=(),
         score=scoring.score(picks, topology),
@@ -127,6 +140,8 @@ def _place_extra(
     shapes = shapes_of(blocks)
     terrain = Terrain(after, ask, shapes, limits)
     topology = Topology(required=case.ask.topology.required)
+    if terrain.has_floating:
+        return _one_by_one(snapshot, case, core, limits, share_ids)
     none = [0] * len(shapes)
     found = place(terrain, topology, none, fixed_values(after, fixed, topology), ())
     if isinstance(found, Short):
@@ -135,6 +150,29 @@ def _place_extra(
     new = placements(picks_of(terrain, found.used), shapes, after.cluster.classes, share_ids)
     original = {pod.uid: pod for pod in case.extra}
     return [replace(one, pod=original[one.pod.uid]) for one in new]
+
+
+def _one_by_one(
+    snapshot: PlacementSnapshot, case: Case, core: GangPlan, limits: Limits, share_ids: ShareIds
+) -> list[Placement]:
+    """The same where nodes do not stand for each other: a core of one after the other."""
+    placed = list(core.placements)
+    for pod in case.extra:
+        after = with_placements(snapshot, placed)
+        given = {uid: raw for one in placed for uid, raw in one.allocations.items()}
+        alone = (with_allocated(pod, given),)
+        blocks = blocks_of(alone, case.ask.tolerations)
+        next_case = replace(
+            case,
+            fixed=(*case.fixed, *settled(placed).values()),
+            core=alone,
+            extra=(),
+            shapes=tuple(shapes_of(blocks)),
+        )
+        found = _place_core(after, next_case, limits, share_ids)
+        if isinstance(found, GangPlan):
+            placed += (replace(one, pod=pod) for one in found.placements)
+    return placed[len(core.placements) :]
 
 
 def _fill_in_order(packed: Packed, shapes: Sequence[Shape], blocks: Sequence[Block]) -> None:

@@ -57,4 +57,4 @@ def plan(
             found.steps,
             f"the search stopped after {found.steps} devices: whether the gang fits is not known",
         )
-    return no_room(snapshot, case, found, budget.advice)
+    return no_room(snapshot, found, budget.advice)

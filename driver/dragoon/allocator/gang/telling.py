@@ -18,7 +18,7 @@ from dragoon.allocator.gang.narrowing import parts
 from dragoon.allocator.gang.packing import fill
 from dragoon.allocator.gang.shapes import Shape, allocated_selectors
 from dragoon.allocator.gang.terrain import Area, Bin, Terrain
-from dragoon.allocator.model import Node
+from dragoon.allocator.model import Claim, Node
 from dragoon.allocator.search import Problem
 
 _EXPLAINED: Final = 16
@@ -100,7 +100,8 @@ def _lacking(
         if not lack and position >= _EXPLAINED:
             lack = "not worked out"
         if not lack:
-            explanation = _explained(snapshot, terrain, alike[0], shape)
+            claims = shape.blocks[stand.placed[shape.number]].claims
+            explanation = _explained(snapshot, terrain, alike[0], claims)
             explained.append((explanation.distance, alike[0].node.name, explanation))
             lack = reason(explanation).partition(_EXAMPLE)[0]
         reasons[lack] += len(alike)
@@ -135,7 +136,7 @@ def _resources(one: Bin, shape: Shape) -> str:
 
 
 def _explained(
-    snapshot: PlacementSnapshot, terrain: Terrain, one: Bin, shape: Shape
+    snapshot: PlacementSnapshot, terrain: Terrain, one: Bin, claims: Sequence[Claim]
 ) -> Explanation:
     seated = one.seats.seat(one.load)
     stand_in = one.seats.offers.node.name
@@ -143,4 +144,4 @@ def _explained(
     usage = dict(seated.usage) if seated else {}
     # Of the node that stands for others: they have the same devices in use.
     node = Node(stand_in, one.node.labels)
-    return explain(Problem(shape.claims, snapshot.cluster.classes, pools, usage, node), None)
+    return explain(Problem(claims, snapshot.cluster.classes, pools, usage, node), None)
