@@ -14,6 +14,7 @@ from dragoon.prepare.observing import (
     Observer,
     Repaired,
     Reported,
+    StatusWritten,
     Waiting,
 )
 from dragoon.telemetry.metrics import OK, Metrics
@@ -43,6 +44,11 @@ class Reporter:
                 _log.error("problem on this node", claim_uid=uid, problem=problem)
             case Ignored(claim, what):
                 _log.warning("no effect", claim=str(claim), what=what)
+            case StatusWritten(claim, error):
+                self._metrics.claim_status_written(error.code if error else OK)
+                if error is not None:
+                    level = _log.info if error.retryable else _log.warning
+                    level("status of a claim not written", claim=str(claim), error=str(error))
             case Counted(prepared):
                 self._metrics.claims_prepared(prepared)
 

@@ -40,7 +40,9 @@ class Telling:
         limits: MemoryLimits | None = None,
         observer: Observer,
     ) -> None:
-        self.statuses = StatusWriter(api, settings, entry_of, recorder, on_refusal=on_refusal)
+        self.statuses = StatusWriter(
+            api, settings, entry_of, recorder, on_refusal=on_refusal, observer=observer
+        )
         self._usage = UsageWatch(
             effects, settings.paths, self.statuses.observe, limits=limits, observer=observer
         )

@@ -68,13 +68,21 @@ class Compared:
 
 
 @dataclass(frozen=True, slots=True)
+class StatusWritten:
+    """The status of a claim was written; error is None for a success."""
+
+    claim: ClaimRef
+    error: DragoonError | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Counted:
     """How many claims are prepared on this node now, told after every change."""
 
     prepared: int
 
 
-Event = Finished | Waiting | Repaired | Reported | Ignored | Compared | Counted
+Event = Finished | Waiting | Repaired | Reported | Ignored | Compared | StatusWritten | Counted
 Observer = Callable[[Event], None]
 
 

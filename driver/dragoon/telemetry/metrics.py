@@ -60,6 +60,12 @@ SPECS: Final = (
         ("cause",),
     ),
     Spec("dragoon_audit_standing", "gauge", "Findings of the audit now, by cause.", ("cause",)),
+    Spec(
+        "dragoon_claim_status_writes_total",
+        "counter",
+        "Writes of claims' status, by result code; those that fail are tried again.",
+        ("result",),
+    ),
     Spec("dragoon_claims_prepared", "gauge", "Claims whose devices are in use on this node now."),
     Spec("dragoon_slices_published", "gauge", "ResourceSlices this node has in the API server."),
     Spec("dragoon_slice_writes_total", "counter", "Writes of ResourceSlices, by verb.", ("verb",)),
@@ -145,6 +151,10 @@ class Metrics:
         """What the audit finds now: a number for every cause, 0 included."""
         for cause, count in counts.items():
             self._gauges["dragoon_audit_standing"].labels(cause).set(count)
+
+    def claim_status_written(self, result: str) -> None:
+        """One write of a claim's status ended; result is `ok` or an error code."""
+        self._counters["dragoon_claim_status_writes_total"].labels(result).inc()
 
     def claims_prepared(self, count: int) -> None:
         """How many claims hold devices on this node now."""

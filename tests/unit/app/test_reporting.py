@@ -2,9 +2,22 @@ from structlog.testing import capture_logs
 
 from dragoon.api.claims import ClaimRef
 from dragoon.app.reporting import Reporter
-from dragoon.errors import DeviceBusyError, HardwareError
+from dragoon.errors import (
+    ApiForbiddenError,
+    ApiUnavailableError,
+    DeviceBusyError,
+    HardwareError,
+)
 from dragoon.gpu.model import Inventory, LostGpu, PciAddress
-from dragoon.prepare.observing import Counted, Event, Finished, Repaired, Reported, Waiting
+from dragoon.prepare.observing import (
+    Counted,
+    Event,
+    Finished,
+    Repaired,
+    Reported,
+    StatusWritten,
+    Waiting,
+)
 from dragoon.telemetry.metrics import Metrics
 
 CLAIM = ClaimRef("default", "a", "u1")
@@ -47,6 +60,15 @@ def test_waits_repairs_problems_and_counts_show_in_their_metrics() -> None:
     assert "dragoon_node_repairs_total 1.0" in metrics
     assert "dragoon_node_problems_total 1.0" in metrics
     assert "dragoon_claims_prepared 3.0" in metrics
+
+
+def test_writes_of_status_are_counted_and_failures_are_logged_by_whether_they_may_pass() -> None:
+    away, no_right = ApiUnavailableError("away"), ApiForbiddenError("no right")
+    lines, metrics = told(*(StatusWritten(CLAIM, one) for one in (None, away, no_right)))
+    assert [line["log_level"] for line in lines] == ["info", "warning"]
+    assert "check the ServiceAccount" in str(lines[1]["error"])
+    for result in ("ok", "ApiUnavailable", "ApiForbidden"):
+        assert f'dragoon_claim_status_writes_total{{result="{result}"}} 1.0' in metrics
 
 
 def test_hardware_is_told_with_the_reasons_of_lost_cards() -> None:

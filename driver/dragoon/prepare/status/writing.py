@@ -23,7 +23,15 @@ from dragoon.kube.events import WARNING, EventRecorder
 from dragoon.kube.port import CLAIMS, Api, Object
 from dragoon.prepare.clock import Clock, LoopClock
 from dragoon.prepare.journal import Entry
-from dragoon.prepare.observing import Compared, Event, Finished, Ignored
+from dragoon.prepare.observing import (
+    Compared,
+    Event,
+    Finished,
+    Ignored,
+    Observer,
+    StatusWritten,
+    ignore,
+)
 from dragoon.prepare.settings import PrepareSettings
 from dragoon.prepare.status.describing import devices_after, is_news
 from dragoon.prepare.status.outcome import Mark, Marked, Outcome, Prepared, Refused, Released
@@ -86,6 +94,7 @@ class StatusWriter:
         on_refusal: str = REPORT,
         pace: Pace | None = None,
         clock: Clock | None = None,
+        observer: Observer = ignore,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
         self._api = api
@@ -96,6 +105,7 @@ class StatusWriter:
         self._pace = pace or Pace()
         self._clock = clock or LoopClock()
         self._now = now
+        self._observer = observer
         self._inbox: deque[Event | Marked] = deque()
         self._pages: OrderedDict[str, _Page] = OrderedDict()
         self._changes = Changes(self._clock)
@@ -192,8 +202,7 @@ class StatusWriter:
             failure = error if isinstance(error, DragoonError) else ApiUnavailableError("no answer")
             pause = min(page.backoff.next(), self._pace.retry_s)
             page.due = self._clock.now() + (pause if failure.retryable else self._pace.refused_s)
-            level = _log.info if failure.retryable else _log.warning
-            level("status of a claim not written", claim=str(page.ref), error=str(failure))
+            self._observer(StatusWritten(page.ref, failure))
         else:
             page.backoff.reset()
             if page.released:
@@ -247,6 +256,7 @@ class StatusWriter:
             namespace=page.ref.namespace,
             subresource="status",
         )
+        self._observer(StatusWritten(page.ref))
         stored = (answer.get("status") or {}).get("devices") or ()
         if any(one["driver"] == driver for one in devices) and not stored:
             # DRAResourceClaimDeviceStatus is off there: another write would be dropped, too.
