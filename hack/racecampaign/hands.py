@@ -11,7 +11,7 @@ from testbed.controller import Controller
 _NAMES: Final = ("a", "b")
 _REST_S: Final = 1.5
 _LOOK_S: Final = 0.02
-_OPTIONS: Final = ("--scheduler-qps", "1000", "--qps", "500")
+_OPTIONS: Final = ("--scheduler-qps", "1000", "--kube-api-qps", "500", "--kube-api-burst", "1000")
 
 
 class Hand:

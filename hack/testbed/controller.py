@@ -7,7 +7,12 @@ import sys
 import time
 from pathlib import Path
 
+import yaml
+
+from dragoon.api.names import DRIVER_NAME
+from dragoon.app import permissions
 from realcluster.cluster import Cluster
+from testbed import plugins
 from testbed.plugins import SYSTEM
 from testbed.ports import free_port, is_ready
 from testbed.waiting import until
@@ -17,7 +22,12 @@ _DEPLOY = Path(__file__).resolve().parents[2] / "deploy"
 
 
 def install(cluster: Cluster) -> None:
-    """The Gang CRD and the admission policies."""
+    """Namespace, ServiceAccount, RBAC as the code declares it, the Gang CRD, the policies."""
+    objects = [
+        *plugins.account(_ACCOUNT),
+        *permissions.controller_objects(DRIVER_NAME, service_account=_ACCOUNT, namespace=SYSTEM),
+    ]
+    cluster.kubectl("apply", "-f", "-", stdin=yaml.safe_dump_all(objects))
     for folder in ("crds", "policies"):
         cluster.kubectl("apply", "-f", str(_DEPLOY / folder))
     cluster.kubectl("wait", "--for=condition=Established", "crd/gangs.dragoon.dev")
@@ -41,6 +51,7 @@ class Controller:
             *(sys.executable, "-m", "dragoon", "controller"),
             *("--kubeconfig", str(kubeconfig)),
             *("--listen", self._endpoint),
+            *("--pod-namespace", SYSTEM),
             *options,
         ]
 

@@ -24,16 +24,23 @@ _CLASSES = Path(__file__).resolve().parents[2] / "deviceclasses"
 def install(cluster: Cluster, driver: str = DRIVER_NAME) -> None:
     """Namespace, ServiceAccount, RBAC as the code declares it, DeviceClasses."""
     objects: list[object] = [
-        {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": SYSTEM}},
-        {
-            "apiVersion": "v1",
-            "kind": "ServiceAccount",
-            "metadata": {"name": _ACCOUNT, "namespace": SYSTEM},
-        },
+        *account(_ACCOUNT),
         *permissions.objects(driver, service_account=_ACCOUNT, namespace=SYSTEM),
     ]
     objects += [yaml.safe_load(path.read_text()) for path in sorted(_CLASSES.glob("*.yaml"))]
     cluster.kubectl("apply", "-f", "-", stdin=yaml.safe_dump_all(objects))
+
+
+def account(name: str) -> list[object]:
+    """A ServiceAccount, and the namespace of the system for it."""
+    return [
+        {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": SYSTEM}},
+        {
+            "apiVersion": "v1",
+            "kind": "ServiceAccount",
+            "metadata": {"name": name, "namespace": SYSTEM},
+        },
+    ]
 
 
 class Plugin:
