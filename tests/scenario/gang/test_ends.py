@@ -1,0 +1,128 @@
+"""How gangs end: deleted half-way, finished, given up; what is left and what is written then."""
+
+import asyncio
+
+import pytest
+
+from dragoon.app.gang_view import give_up
+from dragoon.errors import InvalidInputError
+from dragoon.kube.faults import Call
+from dragoon.kube.port import CLAIMS, GANGS, PODS
+from tests.scenario.gang.bed import SPACE, Bed, until
+
+
+async def test_a_gang_deleted_while_it_is_committed_leaves_nothing_and_its_pods_run() -> None:
+    async with Bed().up() as bed, bed.controller():
+        held = bed.api.faults.hang(times=1, when=_is_allocation)
+        await bed.job("j", 4, template="pair")
+        await asyncio.wait_for(held.reached.wait(), 20)
+        await bed.api.delete(GANGS, "j", namespace=SPACE)
+        held.lift()
+        # The pods carry the label still, so another Gang takes them.
+        gang = await bed.phase("j", "Running")
+        await until("only rules of the new gang are left", lambda: _rules_of(bed, gang.uid))
+        devices = [device for found in (await bed.allocated()).values() for device in found]
+        assert len(devices) == len(set(devices)) == 8
+
+
+async def _rules_of(bed: Bed, uid: str) -> bool:
+    labels = [rule["metadata"]["labels"] for rule in await bed.rules()]
+    return bool(labels) and {one["dragoon.dev/gang-uid"] for one in labels} == {uid}
+
+
+async def test_pods_deleted_half_way_leave_no_claim_and_no_rule() -> None:
+    async with Bed().up() as bed, bed.controller():
+        held = bed.api.faults.hang(times=1, when=_is_allocation)
+        await bed.job("j", 2)
+        await asyncio.wait_for(held.reached.wait(), 20)
+        for index in range(2):
+            await bed.api.delete(PODS, f"j-{index}", namespace=SPACE)
+        held.lift()
+        await until("no rule is left", lambda: _nothing(bed))
+
+
+async def _nothing(bed: Bed) -> bool:
+    return not await bed.rules() and not (await bed.api.list(CLAIMS)).items
+
+
+async def test_a_dead_member_is_replaced_on_its_place() -> None:
+    async with Bed(nodes=1, gpus=2).up() as bed, bed.controller():
+        job_pods = await bed.job("j", 2)
+        await bed.phase("j", "Running")
+        await bed.end("j-0", "Failed")
+        owner = job_pods[0]["metadata"]["ownerReferences"][0]
+        job = {"metadata": {"name": owner["name"], "uid": owner["uid"]}}
+        await bed.pod("j-0b", gang="j", size="2", job=job, slot="0")
+
+        async def back() -> bool:
+            return {"j-0b", "j-1"} <= set(await bed.bound("j"))
+
+        await until("the successor is bound", back)
+        assert len(await bed.allocated()) == 2
+
+
+async def test_a_finished_gang_is_written_no_more() -> None:
+    async with Bed(nodes=1).up() as bed, bed.controller():
+        await bed.job("j", 2)
+        await bed.phase("j", "Running")
+        for index in range(2):
+            await bed.end(f"j-{index}")
+        await bed.phase("j", "Finished")
+
+        async def at_rest() -> bool:
+            """Nothing is written while a pod that has nothing to do with it comes and goes."""
+            before = len(_writes(bed.api.faults.calls))
+            await bed.pod("x", gang="x", size="1")
+            await bed.phase("x", "Running")
+            own = [call for call in _writes(bed.api.faults.calls)[before:] if call.name == "j"]
+            await bed.api.delete(PODS, "x", namespace=SPACE)
+            await bed.api.delete(GANGS, "x", namespace=SPACE)  # as the garbage collector does
+            await until("x is gone", lambda: _only(bed, "j"))
+            return not own
+
+        await until("it is left alone", at_rest)
+
+
+async def _only(bed: Bed, name: str) -> bool:
+    gangs = (await bed.api.list(GANGS)).items
+    return not await bed.rules() and [gang["metadata"]["name"] for gang in gangs] == [name]
+
+
+async def test_everything_can_be_given_up_without_a_controller() -> None:
+    async with Bed().up() as bed:
+        async with bed.controller():
+            held = bed.api.faults.hang(times=None, when=_is_allocation)
+            await bed.job("j", 4, template="pair")
+            await asyncio.wait_for(held.reached.wait(), 20)
+        held.lift()
+        assert len(await bed.rules()) == 2
+        done = await give_up(bed.api)
+        assert (done.pods, done.rules, done.plans) == (4, 2, 1)
+        assert not await bed.rules()
+        pods = (await bed.api.list(PODS)).items
+        assert not any(pod["spec"].get("schedulingGates") for pod in pods)
+        # Again: there is nothing left to do.
+        again = await give_up(bed.api)
+        assert (again.pods, again.rules, again.plans) == (0, 0, 0)
+
+
+async def test_one_gang_is_given_up_and_the_other_stays() -> None:
+    async with Bed().up() as bed:
+        async with bed.controller():
+            for name in ("a", "b"):
+                await bed.job(name, 2)
+                await bed.phase(name, "Running")
+        await give_up(bed.api, namespace=SPACE, name="a")
+        gang = await bed.see("b")
+        assert gang is not None
+        assert await _rules_of(bed, gang.uid)
+        with pytest.raises(InvalidInputError, match="gang team/nowhere: not found"):
+            await give_up(bed.api, namespace=SPACE, name="nowhere")
+
+
+def _is_allocation(call: Call) -> bool:
+    return call.verb == "patch" and call.resource is CLAIMS and call.subresource == "status"
+
+
+def _writes(calls: list[Call]) -> list[Call]:
+    return [call for call in calls if call.verb not in {"get", "list", "watch"}]
