@@ -16,7 +16,8 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog=f"hack/chaos [{name}]", description=campaign.__doc__)
     campaign.options(parser)
     try:
-        return campaign.run(parser.parse_args(arguments))
+        chosen = parser.parse_args(arguments)
+        return int(campaign.run(chosen))
     except KeyboardInterrupt:
         return 130
 

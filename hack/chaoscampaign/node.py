@@ -37,10 +37,14 @@ class NodeError(Exception):
 
 
 class Node:
-    """One node with one plugin process at a time. `root` must be short: sockets live below it."""
+    """One node with one plugin process at a time. `root` must be short: sockets live below it.
 
-    def __init__(self, root: Path) -> None:
+    left_out: see `victim.Order`.
+    """
+
+    def __init__(self, root: Path, *, left_out: str = "") -> None:
         self.root = root
+        self._left_out = left_out
         self.kubelet_root = root / "k"
         self.cdi_root = root / "cdi"
         self.cgroup_root = root / "cg"
@@ -109,6 +113,7 @@ class Node:
             board=str(self.root / "board"),
             trace=str(self.trace),
             log=str(self.log),
+            left_out=self._left_out,
         )
         self._process = self._spawn.Process(
             target=victim.live, args=(msgspec.json.encode(order),), daemon=True

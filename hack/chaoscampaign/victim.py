@@ -31,7 +31,7 @@ from dragoon.prepare.effects import Effects, state_error
 from dragoon.telemetry import logs
 
 # What only looks. Whatever else the port has, or will have, is a point by construction.
-_READS = frozenset(
+READS = frozenset(
     {"read", "peek", "mode", "memory_cap", "exists", "names", "stamps", "boot_id", "lock"}
 )
 _CARD_READS = frozenset({"card", "instances"})
@@ -42,13 +42,17 @@ _FATAL = 999  # NVML_ERROR_UNKNOWN
 
 
 class Order(msgspec.Struct, frozen=True):
-    """What a victim is told at its start: its settings, and the files that it shares with us."""
+    """What a victim is told at its start: its settings, and the files that it shares with us.
+
+    left_out: a call of the effects port that does nothing, to see that the campaign finds that bug.
+    """
 
     config: PluginConfig
     hardware: str
     board: str
     trace: str
     log: str
+    left_out: str = ""
 
 
 class Trace:
@@ -101,7 +105,7 @@ class Pointed:
         return result
 
     def _failure(self, name: str, given: tuple[Any, ...], code: int) -> DragoonError:
-        if self._trace is None or name in _ON_CARDS:
+        if self._trace is None or name in _ON_CARDS or not given:
             return HardwareError(f"{name}: ordered to fail", retryable=True)
         return state_error(name, given[0], OSError(code, os.strerror(code)))
 
@@ -109,9 +113,14 @@ class Pointed:
 class PointedEffects(Pointed):
     """The effects port; the division of cards hangs below it."""
 
+    left_out = ""
+
     @property
     def mig(self) -> Pointed:
         return Pointed(self._inner.mig, _CARD_READS, self._channel, None)  # type: ignore[attr-defined]
+
+    def __getattr__(self, name: str) -> Any:
+        return (lambda *_: None) if name == self.left_out else super().__getattr__(name)
 
 
 class PointedHardware(Hardware):
@@ -173,7 +182,8 @@ async def _serve(told: Order) -> None:
         api = await connect(Path(told.config.kubeconfig))
         stack.push_async_callback(api.close)
         inner = host_effects(told.config, gpus.limits, gpus.mig)
-        effects = PointedEffects(inner, _READS, board[Kind.EFFECTS], Trace(Path(told.trace)))
+        effects = PointedEffects(inner, READS, board[Kind.EFFECTS], Trace(Path(told.trace)))
+        effects.left_out = told.left_out
         await Plugin(
             told.config,
             gpus=gpus,
