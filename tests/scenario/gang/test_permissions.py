@@ -1,0 +1,111 @@
+"""The rights in app.permissions against the calls that a controller really makes."""
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from dragoon.api.names import FINALIZER
+from dragoon.app import permissions
+from dragoon.app.permissions import Rule
+from dragoon.errors import ApiConflictError
+from dragoon.kube.memory import MemoryApi
+from dragoon.kube.port import CLAIMS, PODS, TAINT_RULES, Resource
+from tests.scenario.gang.bed import SPACE, Bed, until
+
+RBAC_VERBS: Final = {"replace": "update", "pages": "list"}
+"""Where the verb of the port is not RBAC's."""
+ELSEWHERE: Final = {
+    # Eviction and suspension of members that cannot be bound; what was given twice.
+    ("create", "pods/eviction"),
+    ("patch", "jobs"),
+    ("patch", "devicetaintrules"),
+    # An event that comes again is counted (tests/unit/kube/test_events).
+    ("patch", "events"),
+}
+"""Calls of troubles that this cluster cannot have; other tests make them."""
+
+
+class Recording:
+    """The API server, with a note of every call made through it."""
+
+    def __init__(self, api: MemoryApi) -> None:
+        self._api = api
+        self.made: set[tuple[str, str]] = set()
+
+    async def version(self) -> Any:
+        """Everybody may ask for it (system:public-info-viewer)."""
+        return await self._api.version()
+
+    def __getattr__(self, verb: str) -> Callable[..., Any]:
+        def call(resource: Resource, *arguments: Any, **options: Any) -> Any:
+            target = "/".join(filter(None, (resource.plural, options.get("subresource"))))
+            self.made.add((RBAC_VERBS.get(verb, verb), target))
+            return getattr(self._api, verb)(resource, *arguments, **options)
+
+        return call
+
+
+def rights(*rules: Rule) -> set[tuple[str, str]]:
+    return {(verb, rule.target) for rule in rules for verb in rule.verbs}
+
+
+async def test_every_call_is_granted_and_nothing_is_granted_that_is_never_called() -> None:
+    async with Bed().up() as bed:
+        recording = Recording(bed.api)
+        async with bed.controller(recording) as controller:  # type: ignore[arg-type]
+            await until("it is ready", lambda: not controller.not_ready())
+            # A rule whose creation was answered by a conflict is read.
+            bed.api.faults.lose_answer(
+                verb="create", resource=TAINT_RULES, error=lambda: ApiConflictError("there")
+            )
+            await bed.claim("bare", 1)
+            await drop_finalizer(bed, "bare")
+            await bed.pod("p0", gang="g", size="2")
+            await bed.phase("g", "Gathering")
+            # The second pod becomes an owner of the Gang too.
+            await bed.pod("p1", gang="g", size="2", claim="bare")
+            await bed.phase("g", "Running")
+            # A Gang of bare pods that nobody collects is deleted, its rules with it.
+            await bed.pod("w", gang="wrong", size="0")
+            await until("it is told", lambda: ("create", "events") in recording.made)
+            await bed.api.delete(PODS, "w", namespace=SPACE)
+            await until("its Gang is deleted", lambda: ("delete", "gangs") in recording.made)
+            await bed.end("p0")
+            await bed.end("p1")
+            await until("rules are gone", lambda: no_rules(bed))
+
+    granted = rights(*permissions.CONTROLLER_RULES, *permissions.CONTROLLER_HOME_RULES)
+    # The API server asks for it while it validates a status: nobody calls it.
+    granted.discard(("patch", "resourceclaims/binding"))
+    assert recording.made - granted == set()
+    assert granted - recording.made == ELSEWHERE
+
+
+async def drop_finalizer(bed: Bed, claim: str) -> None:
+    """As a claim looks that was made for a class of somebody else."""
+    raw = await bed.read_claim(claim)
+    assert raw["metadata"]["finalizers"] == [FINALIZER]
+    await bed.api.patch(CLAIMS, claim, {"metadata": {"finalizers": None}}, namespace=SPACE)
+
+
+async def no_rules(bed: Bed) -> bool:
+    return not await bed.rules()
+
+
+def test_what_a_controller_may_do_with_pods_of_others_is_bounded() -> None:
+    by_target = {rule.target: set(rule.verbs) for rule in permissions.CONTROLLER_RULES}
+    assert by_target["pods"] == {"list", "watch", "patch"}
+    assert not any("*" in verbs for verbs in by_target.values())
+    # Creating pods and claims (never stored) is for its own namespace.
+    home = rights(*permissions.CONTROLLER_HOME_RULES)
+    assert {("create", "pods"), ("create", "resourceclaims")} <= home
+
+
+def test_the_roles_for_its_own_namespace_are_bound_there() -> None:
+    found = permissions.controller_objects("gpu.example.com", service_account="sa", namespace="ns")
+    kinds = {item["kind"]: item for item in found}
+    assert set(kinds) == {"ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"}
+    assert kinds["Role"]["metadata"] == {"name": "gpu.example.com:controller", "namespace": "ns"}
+    assert kinds["RoleBinding"]["roleRef"]["kind"] == "Role"
+    assert kinds["RoleBinding"]["subjects"] == [
+        {"kind": "ServiceAccount", "name": "sa", "namespace": "ns"}
+    ]
