@@ -65,19 +65,26 @@ class NodeLife(RuleBasedStateMachine, Generic[Wish]):
         self.claims: dict[ClaimRef, Wish] = {}
         self.answers: dict[ClaimRef, tuple[PreparedDevice, ...]] = {}
         self.in_use: set[ClaimRef] = set()
+        self.calls = 0
 
     def start(self) -> None:
         """A plugin process starts."""
+        self.calls = 0
         self.effects = MemoryEffects(self.scene.disk)
-        self.engine: Engine = self.scene.engine(self.effects, wait_s=0.0)
+        self.engine = self.new_engine()
         self.run(self.engine.start())
         self.check_start()
+
+    def new_engine(self) -> Engine:
+        """The engine of that process."""
+        return self.scene.engine(self.effects, wait_s=0.0)
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
         return self.runner.run(work)
 
     def arm(self, faults: Faults | None) -> None:
-        """Faults count from the next effect on."""
+        """A call begins, or (None) has ended; faults count from the next effect on."""
+        self.calls += 1
         done = len(self.effects.performed)
         found = faults or Faults()
         self.effects.faults = Faults(
@@ -121,10 +128,12 @@ class NodeLife(RuleBasedStateMachine, Generic[Wish]):
         self.arm(None)
 
     @rule()
+    @precondition(lambda self: self.calls)
     def restart(self) -> None:
         self.effects.kill()
         self.start()
 
+    @precondition(lambda self: self.calls)
     @rule(seed=st.none() | st.integers(0, 1000), tmpfs=st.booleans())
     def cut_power(self, seed: int | None, tmpfs: bool) -> None:
         answered = set(self.in_use)
