@@ -39,9 +39,11 @@ def no_room(snapshot: PlacementSnapshot, failed: Failed, steps: int) -> NoRoom:
     lacks, told = missing(snapshot, case, failed.terrain, stand)
     fitting, wanted = stand.members(case.shapes), len(case.core)
     never = _never(snapshot, case, failed, steps)
-    first = f"{lacks[0].members[0]} lacks: {lacks[0].what}" if lacks else "no placement of all"
+    message = "each member fits, but not all of them together"
+    if lacks:
+        message = f"{fitting} of {wanted} members fit; {lacks[0].members[0]} lacks: {lacks[0].what}"
     return NoRoom(
-        message=f"{fitting} of {wanted} members fit; {first}",
+        message=message,
         never=never,
         fitting=fitting,
         wanted=wanted,

@@ -181,10 +181,12 @@ def _anew(bins: Sequence[Bin], shape: Shape, left: int) -> int:
 
         def rank(kind: Any, rest: int = rest) -> tuple[Any, ...]:
             room, one = rooms[kind], kinds[kind][-1]
-            known = one.clique in cliques
-            # The last node: the one of which least is left over. Others: the largest.
-            size = room if room >= rest else -room
-            return (room < rest, size, not known, -per_clique[one.clique], one.node.name)
+            known, clique = one.clique in cliques, per_clique[one.clique]
+            # The last node: the one of which least is left over. Others: the largest. Of cliques
+            # the smallest that has enough.
+            size = one.seats.spare(shape.number) if room >= rest else -room
+            fit = (clique < left, clique if clique >= left else -clique)
+            return (room < rest, size, not known, fit, one.node.name)
 
         kind = min(rooms, key=rank)
         one = kinds[kind].pop()

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from dragoon.allocator.amounts import CapacityError
 from dragoon.allocator.gang.bounds import is_too_much
-from dragoon.allocator.gang.offers import Offers
+from dragoon.allocator.gang.offers import Offers, requests_of
 from dragoon.allocator.gang.preference import Usage
 from dragoon.allocator.gang.shapes import Shape
 from dragoon.allocator.model import Claim, Device, PoolId, Request, Wanted
@@ -120,6 +120,11 @@ class Seats:
         if request not in self._free:
             self._free[request] = self.offers.free(request, self._base.usage)
         return self._free[request]
+
+    def spare(self, shape: int) -> int:
+        """How many devices the requests of a shape could have in all, without those that are shared."""
+        requests = {one: self.free(one) for one in requests_of(self._shapes[shape].claims)}
+        return sum(len(devices) for devices in requests.values() if devices is not None)
 
     def _seated(self, load: Load) -> Seated | None:
         """Adds the last block to what is known, else places all of them together."""

@@ -1,0 +1,502 @@
+"""Where gangs go: the cases, and what is best among what is right."""
+
+from collections import Counter
+from dataclasses import replace
+from itertools import permutations
+
+import pytest
+
+from dragoon.allocator.gang import GangPlan, NoRoom, PlacementSnapshot, Refused, SearchStopped, Slot
+from dragoon.allocator.gang.model import Budget
+from dragoon.allocator.gang.planning import plan
+from dragoon.allocator.model import DeviceId, Toleration
+from dragoon.api.gang import Level, Topology
+from tests.unit.allocator.gang.objects import (
+    CLIQUE,
+    GROUP,
+    NIC_DRIVER,
+    claim,
+    counter_set,
+    devices_of,
+    either,
+    gang,
+    gpus,
+    member,
+    members,
+    node,
+    partitioned,
+    planned,
+    slices_of,
+    snapshot,
+    where,
+    wish,
+)
+from tests.unit.allocator.objects import DRIVER, Raw, device, holding, slice_of
+
+PAIRS = ("a", "a", "b", "b", "c", "c", "d", "d")
+LARGE = {"capacity": {"memory": {"value": "80Gi"}}}
+SMALL = {"capacity": {"memory": {"value": "16Gi"}}}
+LARGE_ONLY = f"device.capacity['{DRIVER}'].memory.compareTo(quantity('79Gi')) >= 0"
+RACK = Level(node_label="rack")
+
+
+def large() -> Raw:
+    return wish(selectors=[{"cel": {"expression": LARGE_ONLY}}])
+
+
+def two_nodes_of_pairs(*held: Raw) -> PlacementSnapshot:
+    other = tuple(f"{one}'" for one in PAIRS)
+    return snapshot(
+        [node("n1"), node("n2")],
+        [*slices_of("n1", gpus(*PAIRS)), *slices_of("n2", gpus(*other))],
+        held,
+    )
+
+
+def busy(pairs: int, on: str) -> list[Raw]:
+    names = [f"gpu-{index}" for index in range(2 * pairs)]
+    return [holding(*names, pool=f"{on}/gpu", name=f"busy-{on}")]
+
+
+class TestC44:
+    """Gang placed greedily: it never ran although a placement exists."""
+
+    def test_c44_the_master_leaves_the_large_cards_to_the_workers(self) -> None:
+        cluster = snapshot(
+            [node("n1")],
+            slices_of("n1", [*gpus(None, None, None, **LARGE), *gpus(None, start=3, **SMALL)]),
+        )
+        master, *workers = member("master", claim("m", wish())), *members(3, large())
+        for order in permutations((master, *workers)):
+            found = planned(cluster, gang(order))
+            assert devices_of(found)["master"] == ["n1/gpu-3"]
+
+    def test_c44_the_same_over_nodes_of_one_card_each(self) -> None:
+        cards = {"n1": LARGE, "n2": LARGE, "n3": SMALL, "n4": LARGE}
+        slices = [
+            one for name, card in cards.items() for one in slices_of(name, gpus(None, **card))
+        ]
+        cluster = snapshot([node(name) for name in cards], slices)
+        master, *workers = member("master", claim("m", wish())), *members(3, large())
+        for order in permutations((master, *workers)):
+            assert where(planned(cluster, gang(order)))["master"] == "n3"
+
+    def test_c44_four_of_seven_linked_pairs_and_none_is_split(self) -> None:
+        found = planned(two_nodes_of_pairs(*busy(1, "n1")), gang(members(4, wish(2), same=GROUP)))
+        assert set(where(found).values()) == {"n2"}
+        for pair in devices_of(found).values():
+            first, second = (int(one.rpartition("-")[2]) for one in pair)
+            assert (first % 2, second) == (0, first + 1)
+
+    def test_c44_alternatives_are_chosen_together_as_in_kubernetes_138765(self) -> None:
+        cluster = snapshot([node("n1")], slices_of("n1", partitioned(0), [counter_set(0)]))
+        found = planned(cluster, gang(members(2, either(("whole", 1), ("mig", 1)))))
+        assert devices_of(found) == {"w0": ["n1/card-0-mig-0"], "w1": ["n1/card-0-mig-1"]}
+        alone = planned(cluster, gang(members(1, either(("whole", 1), ("mig", 1)))))
+        assert devices_of(alone) == {"w0": ["n1/card-0"]}
+
+    def test_c44_alternatives_of_many_members_fit_where_only_the_last_do(self) -> None:
+        cards = [one for index in range(4) for one in partitioned(index, 7)]
+        cluster = snapshot(
+            [node("n1")], slices_of("n1", cards, [counter_set(index, 7) for index in range(4)])
+        )
+        wishes = either(("whole", 1), ("mig", 1))
+        assert isinstance(planned(cluster, gang(members(28, wishes))), GangPlan)
+        assert not isinstance(planned(cluster, gang(members(29, wishes))), GangPlan)
+
+    def test_c44_a_search_that_stops_does_not_say_impossible(self) -> None:
+        cluster = two_nodes_of_pairs()
+        found = plan(cluster, gang(members(4, wish(2), same=GROUP)), Budget(steps=3))
+        assert isinstance(found, SearchStopped)
+
+    def test_c44_all_devices_of_a_node_for_both_pods_of_a_replica(self) -> None:
+        everything = wish(allocationMode="All")
+        del everything["exactly"]["count"]
+        slices = [*slices_of("n1", gpus("a", "a")), *slices_of("n2", gpus("b", "b"))]
+        cluster = snapshot([node("n0"), node("n1"), node("n2")], slices)
+        assert devices_of(planned(cluster, gang(members(2, everything)))) == {
+            "w0": ["n1/gpu-0", "n1/gpu-1"],
+            "w1": ["n2/gpu-0", "n2/gpu-1"],
+        }
+        taken = snapshot(
+            [node("n1"), node("n2")], slices, [holding("gpu-0", pool="n2/gpu", name="x")]
+        )
+        assert isinstance(planned(taken, gang(members(2, everything))), NoRoom)
+
+
+class TestC46:
+    """A claim that members share."""
+
+    def test_c46_is_allocated_once_and_holds_its_members_together(self) -> None:
+        shared = claim("channel", wish())
+        found = planned(
+            two_nodes_of_pairs(*busy(3, "n1")),
+            gang([member("a", shared), member("b", shared), member("c", claim("own", wish()))]),
+        )
+        assert isinstance(found, GangPlan)
+        places = where(found)
+        assert places["a"] == places["b"]
+        assert [len(one.allocations) for one in found.placements if one.pod.name in "ab"] == [1, 0]
+
+    def test_c46_needs_a_node_that_has_room_for_all_of_them(self) -> None:
+        shared = claim("channel", wish())
+        nodes = [node("n1", cpu=1000), node("n2", cpu=2000)]
+        slices = [*slices_of("n1", gpus("a")), *slices_of("n2", gpus("b"))]
+        pods = [member("a", shared), member("b", shared)]
+        assert where(planned(snapshot(nodes, slices), gang(pods))) == {"a": "n2", "b": "n2"}
+        assert isinstance(planned(snapshot(nodes[:1], slices), gang(pods)), NoRoom)
+
+    def test_c46_of_a_device_that_several_nodes_offer_does_not(self) -> None:
+        network = slice_of(device("x"), pool="net", name="net", driver=NIC_DRIVER, allNodes=True)
+        slices = [*slices_of("n1", gpus(None)), *slices_of("n2", gpus(None)), network]
+        shared = claim("channel", wish(class_name="nic"))
+        pods = [member(f"w{i}", claim(f"c{i}", wish()), shared) for i in range(2)]
+        found = planned(snapshot([node("n1"), node("n2")], slices), gang(pods))
+        assert isinstance(found, GangPlan)
+        assert where(found) == {"w0": "n1", "w1": "n2"}
+        first = found.placements[0].allocations
+        assert "nodeSelector" not in first["uid-channel"]
+        assert first["uid-c0"]["nodeSelector"] == {
+            "nodeSelectorTerms": [
+                {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["n1"]}]}
+            ]
+        }
+
+    def test_c46_allocated_by_another_pod_already_decides_the_node(self) -> None:
+        held = holding("gpu-0", pool="n2/gpu", name="x")
+        term = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["n2"]}]}
+        held["status"]["allocation"]["nodeSelector"] = {"nodeSelectorTerms": [term]}
+        found = planned(two_nodes_of_pairs(held), gang([member("a", held, claim("c", wish()))]))
+        assert where(found) == {"a": "n2"}
+
+
+class TestBest:
+    """Among right placements the one that leaves most."""
+
+    def test_as_few_nodes_as_will_do(self) -> None:
+        found = planned(two_nodes_of_pairs(*busy(2, "n1")), gang(members(8, wish())))
+        assert set(where(found).values()) == {"n2"}
+
+    def test_the_node_on_which_least_is_left_over(self) -> None:
+        found = planned(two_nodes_of_pairs(*busy(2, "n2")), gang(members(4, wish())))
+        assert set(where(found).values()) == {"n2"}
+
+    def test_one_nvlink_domain_where_one_has_enough_and_the_smallest_that_has(self) -> None:
+        groups = ("a", "a", "a", "a", "b", "b", "c", "c", "c")
+        cluster = snapshot([node("n1")], slices_of("n1", gpus(*groups)))
+        by_count = {
+            2: ["n1/gpu-4", "n1/gpu-5"],
+            3: ["n1/gpu-6", "n1/gpu-7", "n1/gpu-8"],
+            4: ["n1/gpu-0", "n1/gpu-1", "n1/gpu-2", "n1/gpu-3"],
+        }
+        for amount, expected in by_count.items():
+            assert devices_of(planned(cluster, gang(members(1, wish(amount))))) == {"w0": expected}
+
+    def test_members_of_one_gpu_fill_a_domain_before_they_break_another(self) -> None:
+        cluster = snapshot([node("n1")], slices_of("n1", gpus("a", "a", "a", "a", "b", "b")))
+        found = planned(cluster, gang(members(2, wish())))
+        assert devices_of(found) == {"w0": ["n1/gpu-4"], "w1": ["n1/gpu-5"]}
+        assert isinstance(found, GangPlan)
+        assert (found.score.domains, found.score.broken) == (1, 1)
+
+    def test_parts_of_a_card_that_is_in_use_come_first(self) -> None:
+        cards = [one for index in range(3) for one in partitioned(index, 4)]
+        sets = [counter_set(index, 4) for index in range(3)]
+        held = holding("card-1-mig-0", pool="n1/gpu", name="x")
+        cluster = snapshot([node("n1")], slices_of("n1", cards, sets), [held])
+        found = planned(cluster, gang(members(3, wish(class_name="mig"))))
+        assert {one.rpartition("-mig-")[0] for (one,) in devices_of(found).values()} == {
+            "n1/card-1"
+        }
+
+    def test_a_small_part_is_taken_where_it_hurts_no_large_one(self) -> None:
+        def part(name: str, *slots: int) -> Raw:
+            counters = {f"slot-{one}": {"value": "1"} for one in slots}
+            uses = [{"counterSet": "card", "counters": counters}]
+            return device(name, type="mig", profile=f"{len(slots)}g", consumesCounters=uses)
+
+        sizes = [part("half-0", 0, 1), part("half-2", 2, 3)]
+        sizes += [part(f"one-{slot}", slot) for slot in range(4)]
+        counters = {f"slot-{slot}": {"value": "1"} for slot in range(4)}
+        cluster = snapshot(
+            [node("n1")],
+            slices_of("n1", sizes, [{"name": "card", "counters": counters}]),
+            [holding("one-3", pool="n1/gpu", name="x")],
+        )
+        text = f"device.attributes['{DRIVER}'].profile == '1g'"
+        small = wish(class_name="mig", selectors=[{"cel": {"expression": text}}])
+        assert devices_of(planned(cluster, gang(members(1, small)))) == {"w0": ["n1/one-2"]}
+
+    def test_shares_go_to_the_card_that_has_least_left(self) -> None:
+        def share(index: int) -> Raw:
+            return device(
+                f"card-{index}-shared",
+                type="shared",
+                allowMultipleAllocations=True,
+                capacity={
+                    "memory": {
+                        "value": "80Gi",
+                        "requestPolicy": {"default": "80Gi", "validRange": {"min": "1Gi"}},
+                    }
+                },
+            )
+
+        held = holding(
+            "card-2-shared",
+            pool="n1/gpu",
+            name="x",
+            shareID="00000000-0000-4000-8000-00000000000f",
+            consumedCapacity={"memory": "30Gi"},
+        )
+        cluster = snapshot([node("n1")], slices_of("n1", [share(i) for i in range(3)]), [held])
+        some = wish(class_name="shared", capacity={"requests": {"memory": "25Gi"}})
+        found = planned(cluster, gang(members(3, some)))
+        assert Counter(one for (one,) in devices_of(found).values()) == {
+            "n1/card-2-shared": 2,
+            "n1/card-0-shared": 1,
+        }
+
+    def test_one_fabric_clique_where_that_needs_no_more_nodes(self) -> None:
+        cliques = {"n1": "p", "n2": "q", "n3": "p", "n4": "q", "n5": "q"}
+        slices = [
+            one
+            for name, clique in cliques.items()
+            for one in slices_of(name, gpus(f"{name}-a", f"{name}-a", fabricClique=clique))
+        ]
+        cluster = snapshot([node(name) for name in cliques], slices)
+        assert set(where(planned(cluster, gang(members(3, wish(2))))).values()) == {
+            "n2",
+            "n4",
+            "n5",
+        }
+        assert set(where(planned(cluster, gang(members(2, wish(2))))).values()) == {"n1", "n3"}
+
+    def test_neighbours_in_the_gang_are_neighbours_on_the_nodes(self) -> None:
+        found = planned(two_nodes_of_pairs(), gang(members(16, wish())))
+        assert list(where(found).values()) == ["n1"] * 8 + ["n2"] * 8
+
+
+class TestTopology:
+    def racks(self, *held: Raw) -> PlacementSnapshot:
+        labels = {"n1": "r", "n2": "s", "n3": "s", "n4": ""}
+        nodes = [node(name, labels={"rack": rack} if rack else {}) for name, rack in labels.items()]
+        slices = [
+            one
+            for name in labels
+            for one in slices_of(name, gpus("a", "a", fabricClique="p" if name < "n3" else "q"))
+        ]
+        return snapshot(nodes, slices, held)
+
+    def test_required_means_one_value_and_nodes_without_the_label_are_out(self) -> None:
+        topology = Topology(required=(RACK,))
+        found = planned(self.racks(), gang(members(2, wish(2)), topology=topology))
+        assert set(where(found).values()) == {"n2", "n3"}
+        assert isinstance(found, GangPlan)
+        assert found.domain == ("s",)
+        too_many = planned(self.racks(), gang(members(3, wish(2)), topology=topology))
+        assert isinstance(too_many, NoRoom)
+
+    def test_preferred_gives_way(self) -> None:
+        topology = Topology(preferred=(RACK,))
+        two = planned(self.racks(), gang(members(2, wish(2)), topology=topology))
+        assert set(where(two).values()) == {"n2", "n3"}
+        four = planned(self.racks(), gang(members(4, wish(2)), topology=topology))
+        assert isinstance(four, GangPlan)
+        assert four.score.spread == (2,)
+
+    def test_required_values_of_devices(self) -> None:
+        topology = Topology(required=(Level(attribute=CLIQUE),))
+        found = planned(self.racks(), gang(members(2, wish(2)), topology=topology))
+        assert set(where(found).values()) in ({"n1", "n2"}, {"n3", "n4"})
+        assert isinstance(
+            planned(self.racks(), gang(members(3, wish(2)), topology=topology)), NoRoom
+        )
+
+    def test_devices_of_one_node_may_have_several_values(self) -> None:
+        cluster = snapshot([node("n1")], slices_of("n1", gpus("a", "b", "b", "a", "b")))
+        topology = Topology(required=(Level(attribute=GROUP),))
+        found = planned(cluster, gang(members(3, wish()), topology=topology))
+        assert sorted(one for (one,) in devices_of(found).values()) == [
+            "n1/gpu-1",
+            "n1/gpu-2",
+            "n1/gpu-4",
+        ]
+
+    def test_members_without_such_devices_may_be_anywhere(self) -> None:
+        topology = Topology(required=(Level(attribute=CLIQUE),))
+        cluster = snapshot(
+            [node("n0"), node("n1", cpu=1000)],
+            slices_of("n1", gpus("a", fabricClique="p")),
+        )
+        pods = [member("master"), *members(1, wish())]
+        assert where(planned(cluster, gang(pods, topology=topology))) == {
+            "master": "n0",
+            "w0": "n1",
+        }
+
+    def test_placed_members_decide_for_those_that_come_after(self) -> None:
+        topology = Topology(required=(RACK,))
+        placed = replace(member("old"), node="n2")
+        found = planned(self.racks(), gang([placed, *members(1, wish(2))], topology=topology))
+        assert where(found) == {"w0": "n2"}
+        split = [placed, replace(member("other"), node="n1"), *members(1, wish(2))]
+        assert isinstance(planned(self.racks(), gang(split, topology=topology)), NoRoom)
+
+
+class TestMembers:
+    def test_members_beyond_the_minimum_come_one_by_one(self) -> None:
+        found = planned(two_nodes_of_pairs(*busy(3, "n1")), gang(members(12, wish()), 4))
+        assert isinstance(found, GangPlan)
+        assert len(found.placements) == 10
+        assert found.left_out == ("pod-w10", "pod-w11")
+
+    def test_no_more_than_the_largest_size(self) -> None:
+        found = planned(two_nodes_of_pairs(), gang(members(12, wish()), 4, maximum=5))
+        assert isinstance(found, GangPlan)
+        assert [one.pod.name for one in found.placements] == [f"w{i}" for i in range(5)]
+        assert len(found.left_out) == 7
+
+    def test_placed_members_count_and_do_not_move(self) -> None:
+        placed = [replace(member(f"old{i}"), node="n1") for i in range(2)]
+        new = [
+            replace(one, name=f"new{i}", uid=f"new{i}") for i, one in enumerate(members(2, wish()))
+        ]
+        found = planned(two_nodes_of_pairs(), gang([*placed, *new], 4))
+        assert where(found) == {"new0": "n1", "new1": "n1"}
+
+    def test_a_replacement_gets_the_place_and_the_devices_of_the_dead_one(self) -> None:
+        slot = Slot("n2", (DeviceId(DRIVER, "n2/gpu", "gpu-5"),))
+        alive = [
+            replace(one, node="n1", claims=(holding(f"gpu-{i}", pool="n1/gpu", name=f"h{i}"),))
+            for i, one in enumerate(members(3))
+        ]
+        cluster = two_nodes_of_pairs(*(one.claims[0] for one in alive))
+        new = replace(members(4, wish())[3], slot=slot)
+        assert devices_of(planned(cluster, gang([*alive, new]))) == {"w3": ["n2/gpu-5"]}
+        taken = two_nodes_of_pairs(holding("gpu-5", pool="n2/gpu", name="thief"))
+        assert where(planned(taken, gang([new]))) == {"w3": "n2"}
+        gone = gang([new], excluded=frozenset({"n2"}))
+        assert where(planned(cluster, gone)) == {"w3": "n1"}
+
+    def test_two_replacements_get_their_own_devices(self) -> None:
+        slots = [
+            Slot("n1", (DeviceId(DRIVER, "n1/gpu", "gpu-6"),)),
+            Slot("n1", (DeviceId(DRIVER, "n1/gpu", "gpu-1"),)),
+        ]
+        new = [replace(one, slot=slots[i]) for i, one in enumerate(members(2, wish()))]
+        assert devices_of(planned(two_nodes_of_pairs(), gang(new))) == {
+            "w0": ["n1/gpu-6"],
+            "w1": ["n1/gpu-1"],
+        }
+
+    def test_members_without_claims_are_placed_too(self) -> None:
+        cluster = snapshot([node("n1", cpu=1000), node("n2", cpu=2500)], [])
+        found = planned(cluster, gang([member(f"w{i}") for i in range(3)]))
+        assert Counter(where(found).values()) == {"n1": 1, "n2": 2}
+
+    def test_rules_that_are_not_modelled_make_the_plan_optimistic(self) -> None:
+        pods = members(2, wish(), unmodelled=("podAffinity", "volumes"))
+        found = planned(two_nodes_of_pairs(), gang(pods))
+        assert isinstance(found, GangPlan)
+        assert found.optimistic == ("podAffinity", "volumes")
+
+    def test_the_pools_that_have_devices_are_named_once(self) -> None:
+        found = planned(two_nodes_of_pairs(), gang(members(9, wish())))
+        assert isinstance(found, GangPlan)
+        assert [str(one) for one in found.pools] == [f"{DRIVER}/n1/gpu", f"{DRIVER}/n2/gpu"]
+
+    def test_claims_of_other_drivers_are_planned_with_the_gpus(self) -> None:
+        nics = [
+            device("nic-0", attributes={"resource.kubernetes.io/pcieRoot": {"string": "r1"}})
+        ]
+        slices = [
+            *slices_of("n1", gpus("a")),
+            *slices_of("n2", gpus("a")),
+            slice_of(*nics, node="n2", pool="n2/nic", name="nics", driver=NIC_DRIVER),
+        ]
+        pods = [member("w", claim("g", wish()), claim("n", wish(class_name="nic")))]
+        found = planned(snapshot([node("n1"), node("n2")], slices), gang(pods))
+        assert devices_of(found) == {"w": ["n2/gpu-0", "n2/nic-0"]}
+
+
+class TestTaints:
+    def rule(self, value: str) -> Raw:
+        return {
+            "metadata": {"name": f"fence-{value}"},
+            "spec": {
+                "deviceSelector": {"pool": "n1/gpu"},
+                "taint": {"key": "dragoon.dev/gang", "value": value, "effect": "NoSchedule"},
+            },
+        }
+
+    def test_a_gang_uses_devices_behind_its_own_fence_only(self) -> None:
+        cluster = snapshot([node("n1")], slices_of("n1", gpus("a")), rules=[self.rule("g")])
+        own = Toleration("dragoon.dev/gang", "Equal", "g", "NoSchedule")
+        found = planned(cluster, gang(members(1, wish()), tolerations=(own,)))
+        assert isinstance(found, GangPlan)
+        (placement,) = found.placements
+        (allocation,) = placement.allocations.values()
+        assert "tolerations" not in allocation["devices"]["results"][0]
+        other = Toleration("dragoon.dev/gang", "Equal", "h", "NoSchedule")
+        assert isinstance(planned(cluster, gang(members(1, wish()), tolerations=(other,))), NoRoom)
+
+
+class TestRefused:
+    @pytest.mark.parametrize(
+        ("changes", "message"),
+        [
+            ({"minimum": 0}, "size: found 0, allowed is a number from 1"),
+            ({"minimum": 5}, "2 of 5 members are there"),
+            ({"maximum": 1}, "largest size: found 1, allowed is a number from the size 2"),
+        ],
+    )
+    def test_sizes(self, changes: dict[str, int], message: str) -> None:
+        ask = replace(gang(members(2, wish())), **changes)  # type: ignore[arg-type]
+        found = planned(two_nodes_of_pairs(), ask)
+        assert isinstance(found, Refused)
+        assert found.message == message
+
+    @pytest.mark.parametrize(
+        ("field", "value", "message"),
+        [
+            ("scheduler", "other", "schedulerName: members have default-scheduler, other"),
+            ("namespace", "team-b", "namespace: members have team-a, team-b"),
+            ("uid", "pod-w0", "pod UID 'pod-w0' is there 2 times"),
+        ],
+    )
+    def test_members_that_do_not_go_together(self, field: str, value: str, message: str) -> None:
+        first, second = members(2, wish())
+        found = planned(two_nodes_of_pairs(), gang([first, replace(second, **{field: value})]))  # type: ignore[arg-type]
+        assert isinstance(found, Refused)
+        assert found.message.startswith(message)
+
+    def test_a_claim_that_more_pods_share_than_can(self) -> None:
+        shared = claim("s", wish())
+        found = planned(
+            two_nodes_of_pairs(), gang([member(f"w{i}", shared, cpu=0) for i in range(257)])
+        )
+        assert isinstance(found, Refused)
+        assert found.message == "claim uid-s: 257 members share it, allowed are 256"
+
+    def test_a_claim_that_is_wrong_is_named(self) -> None:
+        broken = claim("broken", {"name": "g"})
+        found = planned(two_nodes_of_pairs(), gang([member("w", broken)]))
+        assert isinstance(found, Refused)
+        assert "ResourceClaim broken: request g" in found.message
+
+    def test_an_extended_resource_comes_back_as_a_template(self) -> None:
+        cluster = replace(two_nodes_of_pairs(), extended={"example.com/gpu": "whole"})
+        pod = replace(member("w"), requests={"cpu": 1000, "example.com/gpu": 2})
+        found = planned(cluster, gang([pod]))
+        assert isinstance(found, Refused)
+        assert "asks for 2 example.com/gpu" in found.message
+        assert "deviceClassName: whole\n          count: 2\n" in found.instead
+
+    def test_a_device_plugin_s_resource_is_an_ordinary_one_where_a_node_has_it(self) -> None:
+        facts = node("n1")
+        facts = replace(facts, allocatable={**facts.allocatable, "nvidia.com/gpu": 2})
+        pod = replace(member("w"), requests={"nvidia.com/gpu": 2})
+        assert where(planned(snapshot([facts], []), gang([pod]))) == {"w": "n1"}
+        found = planned(two_nodes_of_pairs(), gang([pod]))
+        assert isinstance(found, Refused)
+        assert "deviceClassName: gpu.dragoon.dev" in found.instead
