@@ -16,6 +16,7 @@ from dragoon.health.watching import Sources
 from dragoon.kube.memory import MemoryApi
 from dragoon.kube.port import CLAIMS, NODES, SLICES, Api, Object
 from dragoon.kubelet.standin import KubeletStandIn
+from dragoon.prepare.effects import Effects
 
 NODE = "n1"
 DRIVER = "gpu.dragoon.dev"
@@ -65,6 +66,7 @@ class Bed:
         *,
         api: Api | None = None,
         health: Sources | None = None,
+        effects: Effects | None = None,
         first_look: float = 10.0,
         **settings: Any,
     ) -> AsyncIterator[Plugin]:
@@ -80,6 +82,7 @@ class Bed:
             mig=audited.mig if audited else None,
             processes=audited.processes if audited else None,
             health=health,
+            effects=effects,
             proc_root=audited.roots.proc if audited else None,
             first_look=first_look,
         )

@@ -1,11 +1,11 @@
 """GPUs that fall ill under a running node process: taints, what the kubelet is told, what stays."""
 
 import asyncio
-import copy
+import threading
 from collections.abc import AsyncIterator, Callable
 from contextlib import aclosing, asynccontextmanager
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import pytest
 
@@ -21,11 +21,11 @@ from dragoon.gpu.sim.hardware import Hardware
 from dragoon.gpu.sim.occupants import ConditionState
 from dragoon.health.reports import DeviceHealth, Report, State
 from dragoon.health.watching import Sources
-from dragoon.kube.memory import MemoryApi
-from dragoon.kube.port import EVENTS, NODES, SLICES, Api, Object, Resource
+from dragoon.kube.port import EVENTS, NODES, Object
 from dragoon.kubelet.client import open_channel, watch_health
 from dragoon.kubelet.healthstream import HEALTH_VERSIONS
 from dragoon.kubelet.standin import KubeletStandIn
+from dragoon.prepare.effects import HostEffects
 from tests.scenario.pluginbed import DRIVER, NODE, Bed, until
 from tests.scenario.test_plugin import fetch, published
 from tests.unit.publish.nodes import attribute
@@ -141,37 +141,43 @@ async def test_what_an_application_did_changes_nothing(bed: Bed) -> None:
     assert [d for d in after[0]["spec"]["devices"] if d["name"] != SECOND] == devices
 
 
-class Written:
-    """The API server, with every slice that was written through it."""
+class SlowDisk(HostEffects):
+    """A disk that answers about the health of cards only when it is let go."""
 
-    def __init__(self, api: MemoryApi) -> None:
-        self._api = api
-        self.slices: list[Object] = []
+    def __init__(self) -> None:
+        super().__init__()
+        self.asked, self.go = threading.Event(), threading.Event()
 
-    def __getattr__(self, verb: str) -> Callable[..., Any]:
-        def call(resource: Resource, *arguments: Any, **options: Any) -> Any:
-            if resource == SLICES and verb in {"create", "replace"}:
-                self.slices.append(copy.deepcopy(arguments[0]))
-            return getattr(self._api, verb)(resource, *arguments, **options)
-
-        return getattr(self._api, verb) if verb == "version" else call
+    def read(self, path: Path) -> bytes | None:
+        if path.name == "health.json":
+            self.asked.set()
+            self.go.wait()
+        return super().read(path)
 
 
 async def test_a_fatal_xid_outlives_the_process_and_the_slices_and_never_is_without_its_taint(
     bed: Bed,
 ) -> None:
+    file = bed.kubelet_root / "plugins" / DRIVER / "health.json"
     async with bed.kubelet(), bed.running() as plugin:
         await published(bed, plugin)
         hardware(bed).raise_xid(0, 79)
         await bed.slices_become("tainted", have((FIRST, names.TAINT_XID)))
-    written = Written(bed.memory)
+    assert file.stat().st_mode & 0o777 == 0o600
+    disk = SlowDisk()
     async with bed.kubelet():  # one that starts wipes the slices
         await bed.slices_become("wiped", lambda now: not now)
-        async with bed.running(api=cast("Api", written)) as plugin:
-            await published(bed, plugin)
-    assert written.slices
-    assert all(have((FIRST, names.TAINT_XID))((slice_,)) for slice_ in written.slices)
-    assert (bed.kubelet_root / "plugins" / DRIVER / "health.json").stat().st_mode & 0o777 == 0o600
+        async with bed.running(effects=disk) as plugin:
+            await until("what lasts is asked for", disk.asked.is_set)
+            try:
+                # That nothing happens can only be seen by looking for a while.
+                for _ in range(50):
+                    await asyncio.sleep(0.01)
+                    assert not await bed.slices()
+            finally:
+                disk.go.set()
+            (first,) = await bed.slices_become("published", bool)
+            assert have((FIRST, names.TAINT_XID))((first,))
 
 
 async def test_c20_after_a_reboot_the_card_is_offered_again(bed: Bed) -> None:
