@@ -43,6 +43,8 @@ TAINT_UNWATCHED: Final = "dragoon.dev/unwatched"
 
 LABEL_FORMS: Final = "dragoon.dev/forms"
 """On a Node: in which forms its GPUs are published, `whole_shared_mig`."""
+LABEL_GANG_ONLY: Final = "dragoon.dev/gang-only"
+"""On a Node, `true`: its devices are for gangs only."""
 LABEL_COEXIST: Final = "dragoon.dev/coexist"
 """On a Node, `true`: publish cards without a taint although somebody else offers them too."""
 

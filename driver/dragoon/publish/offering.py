@@ -32,6 +32,7 @@ from dragoon.publish.looking import Hardware, Look, Looker, Sources
 from dragoon.publish.offer import Offer, careful
 from dragoon.publish.owners import Owner
 from dragoon.publish.publisher import Publisher
+from dragoon.publish.reserving import reserved
 from dragoon.publish.slices import Pool
 from dragoon.publish.wishing import Wanted, wanted
 from dragoon.publish.withdrawing import leaving
@@ -227,8 +228,9 @@ class Offering:
         self._tell_devices(tuple(device.name for device in offer.devices))
 
     def _kept_off(self, devices: Sequence[Device]) -> tuple[Device, ...]:
-        """The devices with the taints of what is in the way, or wrong with their cards."""
-        return blamed(blocked(devices, self._obstacles), self._blames)
+        """The devices with the taints of obstacles, of sick cards and of a node for gangs only."""
+        kept = blamed(blocked(devices, self._obstacles), self._blames)
+        return reserved(kept, self.node)
 
     def _is_divided(self) -> bool:
         """Whether MIG matters: it is wanted, or was published."""

@@ -1,0 +1,19 @@
+"""Nodes for gangs only: all their devices have a taint that only the gang controller ignores. Pure.
+
+There races with kube-scheduler are excluded (DESIGN section 7).
+"""
+
+from collections.abc import Sequence
+
+from dragoon.api import names
+from dragoon.kube.port import Object
+from dragoon.publish.device import Device, Taint
+
+
+def reserved(devices: Sequence[Device], node: Object | None) -> tuple[Device, ...]:
+    """The devices, with a NoSchedule taint where the node's label says that it is for gangs only."""
+    labels = ((node or {}).get("metadata") or {}).get("labels") or {}
+    if labels.get(names.LABEL_GANG_ONLY) != "true":
+        return tuple(devices)
+    taint = Taint(names.TAINT_GANG_ONLY)
+    return tuple(device.tainted(taint) for device in devices)
