@@ -2,9 +2,10 @@
 
 `engine` runs one claim through reading, guard, journal, effects and answer. Decisions (`given`,
 `containers`, `plan`, `guard`, `deciding`, `cdi`, `consumers`) are pure; `executing` applies them;
-`tidying`, `reconciling` and `rebuilding` (with `recalling`) keep node, journal and API server in agreement. `enforcement` makes shares
-of a GPU real, `audit` looks whether they are, and `status` and `blocking` tell users what became of
-their claims. What is done to a node is a list of steps (`step`, `steps`): data in the journal.
+`tidying`, `reconciling`, `rebuilding` (with `recalling`) and `sweeping` keep node, journal and API
+server in agreement. `enforcement` makes shares of a GPU real, `audit` looks whether they are, and
+`status` and `blocking` tell users what became of their claims. What is done to a node is a list of
+steps (`step`, `steps`): data in the journal.
 Every side effect goes through the one `effects.Effects` port, so that a new effect is a new fault
 point by construction.
 

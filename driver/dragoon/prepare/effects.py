@@ -34,6 +34,8 @@ _HINTS = {
     errno.EACCES: "run the plugin as root, or give it this folder",
     errno.EPERM: "run the plugin as root, or give it this folder",
     errno.EIO: "check the disk",
+    errno.EINVAL: "this file system cannot do that: keep the plugin's state on a local disk",
+    errno.EOPNOTSUPP: "this file system cannot do that: keep the plugin's state on a local disk",
 }
 _FIRST_PAUSE_S = 0.001
 _LONGEST_PAUSE_S = 0.02

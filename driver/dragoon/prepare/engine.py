@@ -10,6 +10,7 @@ How the kubelet's calls are met (the numbers are points of kubelet-tried.md sect
 """
 
 import asyncio
+import contextlib
 from collections.abc import Awaitable, Callable, Collection
 from typing import Any, TypeVar
 
@@ -46,6 +47,7 @@ from dragoon.prepare.port import PreparedDevice
 from dragoon.prepare.rebuilding import Rebuilder
 from dragoon.prepare.reconciling import Reconciler
 from dragoon.prepare.settings import PrepareSettings
+from dragoon.prepare.sweeping import HardwareSweep
 from dragoon.prepare.tidying import Tidier
 from dragoon.prepare.waiting import Backoff, Budget, Changes
 
@@ -94,6 +96,7 @@ class Engine:
         self._reconciler = Reconciler(
             api, self._executor, settings, observer=observer, release=self._release
         )
+        self._sweep = HardwareSweep(self._executor, common, observer)
         self._rebuilder = Rebuilder(
             api,
             settings,
@@ -124,7 +127,7 @@ class Engine:
         """Does now what `run` does each minute: nothing damaged, left or outdated stays."""
         self._tidier.forget()
         await self._tidy()
-        await self._reconciler.reconcile()
+        await self._reconcile()
 
     def prepared_entry(self, uid: str) -> Entry | None:
         """What the journal says of a claim that is prepared in this boot; None else. Blocks."""
@@ -272,9 +275,15 @@ class Engine:
 
     async def _reconcile_for_ever(self) -> None:
         while True:
-            await self._reconciler.reconcile()
+            await self._reconcile()
             await self._clock.sleep(self._settings.sweep_s)
             self._tidier.forget()
+
+    async def _reconcile(self) -> None:
+        await self._reconciler.reconcile()
+        with contextlib.suppress(DragoonError):  # whoever looks at the hardware tells about it
+            inventory = await self._look()
+            await asyncio.to_thread(self._sweep.look, inventory)
 
     async def _release(self, entry: Entry) -> None:
         await self._finished(entry.claim, lambda: self._executor.unprepare(entry.uid, entry))

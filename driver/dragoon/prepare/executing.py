@@ -75,6 +75,7 @@ class Executor:
                 contents = self.journal.contents()
                 match decide(wanted, own, self._others(wanted, contents)):
                     case Keep(entry):
+                        self._apply_believed(entry)
                         return self.restore(entry)
                     case WaitFor(holder):
                         return Held(holder)
@@ -271,6 +272,12 @@ class Executor:
             if not isinstance(step, MigStep):
                 do(step, place)
         return full
+
+    def _apply_believed(self, entry: Entry) -> None:
+        place = self._place(entry.uid)
+        for step in entry.steps:
+            if step.believed():
+                step.apply(place)
 
     def _put_right(self, step: Step, place: Place) -> None:
         if not step.holds(place):

@@ -46,6 +46,10 @@ class BaseStep(msgspec.Struct, frozen=True, tag_field="step"):
         """Whether the effect is there exactly as it should be."""
         raise NotImplementedError
 
+    def believed(self) -> bool:
+        """Whether `holds` cannot really look, so that a prepare has to apply it again."""
+        return False
+
     def apply(self, place: Place) -> None:
         """Makes the effect be there."""
         raise NotImplementedError

@@ -32,6 +32,10 @@ class SetTimeSlice(BaseStep, frozen=True, tag="timeSlice"):
         """Believed: the driver offers no way to read it (kubelet-tried.md section 8)."""
         return True
 
+    def believed(self) -> bool:
+        """An unprepare that failed half-way may have set it back."""
+        return True
+
     def apply(self, place: Place) -> None:
         """Sets it, whatever it was."""
         place.effects.set_time_slice(self.uuid, self.interval)
