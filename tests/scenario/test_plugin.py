@@ -79,12 +79,13 @@ async def test_a_device_that_is_not_here_is_refused_and_counted_by_its_code(bed:
     assert 'dragoon_prepare_total{result="UnknownDevice"} 1.0' in metrics
 
 
-async def test_liveness_calls_our_own_sockets(bed: Bed) -> None:
+@pytest.mark.parametrize("folder", ["plugins_registry", f"plugins/{DRIVER}"])
+async def test_liveness_calls_our_own_sockets(bed: Bed, folder: str) -> None:
     async with bed.kubelet(), bed.running() as plugin:
         await published(bed, plugin)
         assert await fetch(plugin, "/healthz") == (200, "ok\n")
-        for socket in (bed.kubelet_root / "plugins_registry").glob("*.sock"):
-            socket.unlink()
+        (socket,) = (bed.kubelet_root / folder).glob("*.sock")
+        socket.unlink()
         assert (await fetch(plugin, "/healthz"))[0] == 503
 
 

@@ -1,6 +1,7 @@
 """`dragoon plugin` as a process: what its start refuses, and how it ends."""
 
 import asyncio
+import json
 import signal
 import sys
 from collections.abc import AsyncIterator
@@ -8,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from dragoon.errors import KubeletError
 from dragoon.kube.serving import EmbeddedApi
 from tests.scenario.pluginbed import DRIVER, NODE, Bed
 
@@ -73,6 +75,44 @@ async def test_a_signal_ends_it_in_good_order(
     assert not list(bed.kubelet_root.rglob("*.sock"))
     assert "Traceback" not in log.read_text()
     assert "stopping" in log.read_text()
+
+
+async def test_its_log_is_json_and_all_lines_of_a_call_have_one_claim_and_one_operation(
+    bed: Bed, api: EmbeddedApi
+) -> None:
+    log = bed.root / "log"
+    claim = await bed.allocated_claim("a", "gpu-0000-11-00-0")
+    unknown = await bed.allocated_claim("b", "gpu-0000-ff-00-0")
+    more = ("--simulate", "dgx-h100", "--proc-root", "/proc")
+    with log.open("wb") as out:
+        process = await asyncio.create_subprocess_exec(
+            *command(bed, api, *more), stdout=out, stderr=out
+        )
+    try:
+        async with bed.kubelet() as kubelet, asyncio.timeout(60):
+            await kubelet.wait_registered(DRIVER)
+            await kubelet.prepare(DRIVER, [claim])
+            await kubelet.unprepare(DRIVER, [claim])
+            with pytest.raises(KubeletError, match="UnknownDevice"):
+                await kubelet.prepare(DRIVER, [unknown])
+            process.send_signal(signal.SIGTERM)
+            await process.wait()
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
+    lines = [json.loads(line) for line in log.read_text().splitlines()]
+    assert all({"timestamp", "level", "event", "logger"} <= set(line) for line in lines)
+    of_calls = [line for line in lines if "operation" in line]
+    events: dict[tuple[str, str], set[str]] = {}
+    for line in of_calls:
+        events.setdefault((line["claim_uid"], line["operation"]), set()).add(line["event"])
+    assert sorted(events.values(), key=sorted) == [
+        {"claim failed", "prepare failed"},
+        {"prepared"},
+        {"unprepared"},
+    ]
+    assert {uid for uid, _ in events} == {claim.uid, unknown.uid}
 
 
 async def test_it_refuses_to_simulate_beside_a_real_driver(bed: Bed, api: EmbeddedApi) -> None:
