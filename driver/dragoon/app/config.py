@@ -51,6 +51,12 @@ class PluginConfig(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     dev_root: Annotated[
         Absolute, Meta(description="The folder that has the node's `dev/` with the device nodes.")
     ] = "/"
+    host_root: Annotated[
+        Absolute,
+        Meta(
+            description="Where the node's root folder is mounted, in a container; driver and device files are looked for below it."
+        ),
+    ] = "/"
     driver_root: Annotated[
         Absolute,
         Meta(description="Where the NVIDIA driver is installed, such as /run/nvidia/driver."),

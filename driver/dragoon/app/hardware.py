@@ -9,6 +9,8 @@ from dragoon.gpu.model import Inventory
 from dragoon.gpu.nvml import NvmlGpus
 from dragoon.gpu.opening import open_gpus
 from dragoon.gpu.pci import Roots
+from dragoon.prepare.driver_files import LIBRARY_FOLDERS
+from dragoon.prepare.host_root import HostRoot
 
 SETTINGS: Final = (
     "simulate",
@@ -17,6 +19,8 @@ SETTINGS: Final = (
     "sys_root",
     "proc_root",
     "dev_root",
+    "host_root",
+    "driver_root",
 )
 """The settings that say which GPUs are meant."""
 
@@ -32,7 +36,14 @@ def gpus_of(config: PluginConfig, *, beside_driver: bool = False) -> NvmlGpus:
         roots_of(config),
         node=config.node_name,
         beside_driver=beside_driver,
+        folders=_library_folders(config),
     )
+
+
+def _library_folders(config: PluginConfig) -> tuple[Path, ...]:
+    """Where a driver has its libraries that is not installed in this very root folder."""
+    root = HostRoot(Path(config.host_root)).here(Path(config.driver_root))
+    return () if root == Path("/") else tuple(root / folder for folder in LIBRARY_FOLDERS)
 
 
 def roots_of(config: PluginConfig) -> Roots:

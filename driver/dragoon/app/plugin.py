@@ -43,6 +43,7 @@ from dragoon.prepare.common_edits import CommonEdits
 from dragoon.prepare.effects import Effects, HostEffects
 from dragoon.prepare.enforcement.probing import Probing
 from dragoon.prepare.engine import Engine
+from dragoon.prepare.host_root import HostRoot
 from dragoon.prepare.journal import Entry
 from dragoon.prepare.settings import PrepareSettings
 from dragoon.publish.looking import Sources
@@ -324,5 +325,8 @@ def _prepare_settings(config: PluginConfig) -> PrepareSettings:
 def _common_edits(config: PluginConfig) -> CommonEdits:
     tool = config.nvidia_ctk or shutil.which("nvidia-ctk")
     return CommonEdits(
-        Path(config.driver_root), Path(config.dev_root), toolkit=Path(tool) if tool else None
+        Path(config.driver_root),
+        Path(config.dev_root),
+        toolkit=Path(tool) if tool else None,
+        host=HostRoot(Path(config.host_root)),
     )

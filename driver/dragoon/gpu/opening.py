@@ -1,7 +1,7 @@
 """The one way to the GPUs of this node, real or simulated: for the plugin and the commands."""
 
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from dragoon.errors import ConfigError
@@ -19,6 +19,7 @@ def open_gpus(
     *,
     node: str = "",
     beside_driver: bool = False,
+    folders: Sequence[Path] = (),
 ) -> NvmlGpus:
     """The GPUs behind the port; the library itself is opened by the first look.
 
@@ -27,13 +28,14 @@ def open_gpus(
     With a state file and no `simulate`, the hardware in it. Without one, the hardware ends with
     `close`.
     node: told into the UUIDs, so that two nodes with the same machine have different ones.
+    folders: where the real driver's library is looked for first.
     beside_driver: allow simulating on a machine that has a real driver; never in the plugin.
 
     Raises ConfigError for a combination that cannot be, InvalidInputError for a wrong machine.
     """
     roots = roots or Roots()
     if simulate is None and state is None:
-        return NvmlGpus(roots)
+        return NvmlGpus(roots, folders=folders)
     if not beside_driver:
         refuse_beside_driver(roots.proc)
     if state is not None and simulate is None:

@@ -2,11 +2,15 @@
 
 import threading
 from pathlib import Path
+from typing import Final
 
 from dragoon.gpu.model import Inventory
 from dragoon.prepare.cdi import Edits
 from dragoon.prepare.driver_files import driver_edits
+from dragoon.prepare.host_root import HostRoot
 from dragoon.prepare.toolkit import Run, run_program, toolkit_edits
+
+_OUTSIDE: Final = HostRoot()
 
 
 class CommonEdits:
@@ -14,13 +18,21 @@ class CommonEdits:
 
     An answer is kept until driver or tool change: never by age, since NVIDIA's own driver handed
     out paths of a replaced driver for five minutes (its issue 1144). A failure is not kept.
+    driver_root and dev_root are paths of the node.
     """
 
     def __init__(
-        self, driver_root: Path, dev_root: Path, *, toolkit: Path | None, run: Run = run_program
+        self,
+        driver_root: Path,
+        dev_root: Path,
+        *,
+        toolkit: Path | None,
+        host: HostRoot = _OUTSIDE,
+        run: Run = run_program,
     ) -> None:
-        self._driver_root = driver_root
-        self._dev_root = dev_root
+        self._driver_root = host.here(driver_root)
+        self._dev_root = host.here(dev_root)
+        self._host = host
         self._toolkit = toolkit
         self._run = run
         self._lock = threading.Lock()
@@ -37,5 +49,7 @@ class CommonEdits:
 
     def _find(self, tool: Path | None, inventory: Inventory) -> Edits:
         if tool is None:
-            return driver_edits(self._driver_root, self._dev_root, inventory.driver_version)
-        return toolkit_edits(tool, self._driver_root, self._dev_root, self._run)
+            found = driver_edits(self._driver_root, self._dev_root, inventory.driver_version)
+        else:
+            found = toolkit_edits(tool, self._driver_root, self._dev_root, self._run)
+        return self._host.edits(found)

@@ -14,12 +14,13 @@ from dragoon.prepare.cdi import DeviceNode, Edits, Mount
 
 _CONTROL: Final = ("dev/nvidiactl", "dev/nvidia-uvm", "dev/nvidia-uvm-tools", "dev/nvidia-modeset")
 _NEEDED: Final = frozenset({"dev/nvidiactl", "dev/nvidia-uvm"})
-_LIBRARY_FOLDERS: Final = (
+LIBRARY_FOLDERS: Final = (
     "usr/lib/x86_64-linux-gnu",
     "usr/lib/aarch64-linux-gnu",
     "usr/lib64",
     "usr/lib",
 )
+"""Where distributions keep a driver's libraries, below its root."""
 _PROGRAMS: Final = ("usr/bin/nvidia-smi", "usr/bin/nvidia-debugdump")
 _OPTIONS: Final = ("ro", "nosuid", "nodev", "bind")
 
@@ -60,7 +61,7 @@ def _control_nodes(dev_root: Path) -> Iterator[DeviceNode]:
 
 def _libraries(driver_root: Path, version: str) -> Iterator[Mount]:
     """The libraries of that version, and each symbolic link beside them that leads to one."""
-    for folder in _LIBRARY_FOLDERS:
+    for folder in LIBRARY_FOLDERS:
         place = driver_root / folder
         libraries = {path.name: path for path in sorted(place.glob(f"lib*.so.{version}"))}
         for link in sorted(place.glob("lib*.so*")):

@@ -11,6 +11,7 @@ from dragoon.gpu.model import Inventory
 from dragoon.prepare.cdi import DeviceNode
 from dragoon.prepare.common_edits import CommonEdits
 from dragoon.prepare.driver_files import driver_edits
+from dragoon.prepare.host_root import HostRoot
 from dragoon.prepare.toolkit import run_program, toolkit_edits
 
 VERSION = "580.65.06"
@@ -205,3 +206,38 @@ def test_a_failure_is_not_kept(driver: Path) -> None:
         common(real())
     node.touch()
     assert common(real()).device_nodes
+
+
+def test_in_a_container_files_are_found_below_the_mount_and_named_without_it(driver: Path) -> None:
+    root = Path("/")
+    edits = CommonEdits(root, root, toolkit=None, host=HostRoot(driver))(real())
+
+    assert {mount.host_path for mount in edits.mounts} == {
+        f"/usr/lib/x86_64-linux-gnu/libcuda.so.{VERSION}",
+        f"/usr/lib/x86_64-linux-gnu/libnvidia-ml.so.{VERSION}",
+        "/usr/bin/nvidia-smi",
+    }
+    assert edits.device_nodes == tuple(
+        DeviceNode(f"/dev/{name}") for name in ("nvidiactl", "nvidia-uvm", "nvidia-uvm-tools")
+    )
+
+
+def test_a_containerised_driver_keeps_its_own_root_folder(driver: Path) -> None:
+    mount = driver.parent
+    own = Path("/") / driver.name
+    edits = CommonEdits(own, own, toolkit=None, host=HostRoot(mount))(real())
+    assert all(one.host_path.startswith(f"{own}/usr/") for one in edits.mounts)
+    assert DeviceNode("/dev/nvidiactl", f"{own}/dev/nvidiactl") in edits.device_nodes
+
+
+def test_what_the_toolkit_finds_below_the_mount_is_named_without_it(tmp_path: Path) -> None:
+    tool = tmp_path / "nvidia-ctk"
+    tool.touch()
+    seen = json.dumps(GENERATED).replace('"/usr/', f'"{tmp_path}/usr/')
+    run = Toolkit(seen.encode())
+    root = Path("/")
+    edits = CommonEdits(root, root, toolkit=tool, host=HostRoot(tmp_path), run=run)(real())
+
+    assert f"--driver-root={tmp_path}" in run.calls[0]
+    assert [one.host_path for one in edits.mounts] == ["/usr/lib64/libcuda.so.580.65.06"]
+    assert {one.path for one in edits.hooks} == {"/usr/bin/nvidia-cdi-hook"}

@@ -1,10 +1,11 @@
 """The GPUs of this node, through NVML."""
 
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
+from pathlib import Path
 
 import pynvml
 
@@ -41,7 +42,8 @@ class NvmlGpus:
     Itself it is the port `Gpus`; `mig`, `processes`, `limits`, `conditions` and `events` are the
     others. A look never waits for a change of a card, nor the other way round.
 
-    `stand_in` is a library to use in place of the installed one; then `simulated` is true. The
+    `stand_in` is a library to use in place of the installed one; then `simulated` is true. folders:
+    where the installed one is looked for before the system's own folders. The
     library lists cards as they were when it was opened, so it is opened again after a look that
     missed a card, and when the cards on the bus are not those it was opened with. `on_close` is
     called once, when the library has been released.
@@ -52,11 +54,12 @@ class NvmlGpus:
         roots: Roots | None = None,
         *,
         stand_in: object | None = None,
+        folders: Sequence[Path] = (),
         on_close: Callable[[], None] | None = None,
     ) -> None:
         self.roots = roots or Roots()
         self.simulated = stand_in is not None
-        self._library = Library(stand_in)
+        self._library = Library(stand_in, folders=folders)
         self._seen: dict[PciAddress, Gpu] = {}
         self._opened_with: frozenset[PciAddress] | None = None
         self._on_close = on_close

@@ -6,16 +6,19 @@ library in place and keeps users of every other one out. Threads that use the sa
 the same time, as NVML allows: a slow card holds up nobody else.
 """
 
+import ctypes
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from typing import TypeVar
+from pathlib import Path
+from typing import Final, TypeVar
 
 import pynvml
 
 from dragoon.errors import DriverMissingError, HardwareError
 
 _T = TypeVar("_T")
+_NAME: Final = "libnvidia-ml.so.1"
 
 
 class _Turn:
@@ -81,11 +84,13 @@ _HINTS = {
 class Library:
     """A library under pynvml: the installed driver's, or an object that stands for it.
 
-    `stand_in` bears the C symbol names as attributes that are plain functions (`gpu.sim`).
+    `stand_in` bears the C symbol names as attributes that are plain functions (`gpu.sim`). folders:
+    where the driver's library is looked for; it is in none of them: where the system finds it.
     """
 
-    def __init__(self, stand_in: object | None = None) -> None:
+    def __init__(self, stand_in: object | None = None, *, folders: Sequence[Path] = ()) -> None:
         self._loaded = stand_in
+        self._folders = tuple(folders)
         self._is_open = False
         self._opening = threading.Lock()
         self.openings = 0
@@ -118,9 +123,23 @@ class Library:
         """
         with self._opening:
             if not self._is_open:
+                self._load()
                 self.ask("initialise", pynvml.nvmlInit)
                 self._is_open = True
                 self.openings += 1
+
+    def _load(self) -> None:
+        """Loads the first library in the folders; pynvml loads the system's where none is put."""
+        if self._loaded is not None:
+            return
+        for file in (folder / _NAME for folder in self._folders):
+            if file.exists():
+                try:
+                    self._loaded = ctypes.CDLL(str(file))
+                except OSError as error:
+                    raise DriverMissingError(f"{file} cannot be loaded: {error}") from error
+                self.put_behind_pynvml()
+                return
 
     def shut_when_alone(self) -> bool:
         """Like `shut`, unless somebody else uses the library now; says whether it was done."""
