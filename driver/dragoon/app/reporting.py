@@ -15,6 +15,7 @@ from dragoon.prepare.observing import (
     Repaired,
     Reported,
     StatusWritten,
+    Swept,
     Waiting,
 )
 from dragoon.telemetry.metrics import OK, Metrics
@@ -49,6 +50,8 @@ class Reporter:
                 if error is not None:
                     level = _log.info if error.retryable else _log.warning
                     level("status of a claim not written", claim=str(claim), error=str(error))
+            case Swept(seconds):
+                self._metrics.swept(seconds)
             case Counted(prepared):
                 self._metrics.claims_prepared(prepared)
 

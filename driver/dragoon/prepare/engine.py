@@ -39,7 +39,7 @@ from dragoon.prepare.guard import Holder
 from dragoon.prepare.joining import Calls
 from dragoon.prepare.journal import Entry
 from dragoon.prepare.locks import Turns
-from dragoon.prepare.observing import Finished, Ignored, Observer, Repaired, Waiting, ignore
+from dragoon.prepare.observing import Finished, Ignored, Observer, Repaired, Swept, Waiting, ignore
 from dragoon.prepare.paths import check_uid
 from dragoon.prepare.plan import needs_pod, plan
 from dragoon.prepare.pods import PodLook, look
@@ -280,10 +280,12 @@ class Engine:
             self._tidier.forget()
 
     async def _reconcile(self) -> None:
+        watch = Stopwatch(self._clock)
         await self._reconciler.reconcile()
         with contextlib.suppress(DragoonError):  # whoever looks at the hardware tells about it
             inventory = await self._look()
             await asyncio.to_thread(self._sweep.look, inventory)
+        self._observer(Swept(watch.seconds))
 
     async def _release(self, entry: Entry) -> None:
         await self._finished(entry.claim, lambda: self._executor.unprepare(entry.uid, entry))

@@ -76,13 +76,22 @@ class StatusWritten:
 
 
 @dataclass(frozen=True, slots=True)
+class Swept:
+    """Journal, node and API server were compared once, which took so many seconds."""
+
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
 class Counted:
     """How many claims are prepared on this node now, told after every change."""
 
     prepared: int
 
 
-Event = Finished | Waiting | Repaired | Reported | Ignored | Compared | StatusWritten | Counted
+Event = (
+    Finished | Waiting | Repaired | Reported | Ignored | Compared | StatusWritten | Swept | Counted
+)
 Observer = Callable[[Event], None]
 
 

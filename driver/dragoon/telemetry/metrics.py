@@ -44,6 +44,12 @@ SPECS: Final = (
         ("code",),
     ),
     Spec(
+        "dragoon_sweep_seconds",
+        "histogram",
+        "How long comparing journal, node and API server took; once a minute. What it found is in "
+        "dragoon_node_repairs_total and dragoon_node_problems_total.",
+    ),
+    Spec(
         "dragoon_node_repairs_total",
         "counter",
         "Things on the node that were not as the journal says and were put right.",
@@ -134,6 +140,10 @@ class Metrics:
     def prepare_waited(self, code: str) -> None:
         """A prepare waits inside its call; code is the reason's."""
         self._counters["dragoon_prepare_waits_total"].labels(code).inc()
+
+    def swept(self, seconds: float) -> None:
+        """Journal, node and API server were compared once."""
+        self._histograms["dragoon_sweep_seconds"].observe(seconds)
 
     def node_repaired(self) -> None:
         """Something on the node was not as the journal says and was put right."""

@@ -16,6 +16,7 @@ from dragoon.prepare.observing import (
     Repaired,
     Reported,
     StatusWritten,
+    Swept,
     Waiting,
 )
 from dragoon.telemetry.metrics import Metrics
@@ -53,6 +54,7 @@ def test_waits_repairs_problems_and_counts_show_in_their_metrics() -> None:
         Waiting(CLAIM, DeviceBusyError("held by b")),
         Repaired("u1", "spec"),
         Reported("u2", "why"),
+        Swept(0.5),
         Counted(3),
     )
     assert [line["log_level"] for line in lines] == ["info", "warning", "error"]
@@ -60,6 +62,7 @@ def test_waits_repairs_problems_and_counts_show_in_their_metrics() -> None:
     assert "dragoon_node_repairs_total 1.0" in metrics
     assert "dragoon_node_problems_total 1.0" in metrics
     assert "dragoon_claims_prepared 3.0" in metrics
+    assert "dragoon_sweep_seconds_count 1.0" in metrics
 
 
 def test_writes_of_status_are_counted_and_failures_are_logged_by_whether_they_may_pass() -> None:

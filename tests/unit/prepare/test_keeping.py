@@ -15,7 +15,7 @@ from dragoon.gpu.model import Inventory
 from dragoon.kube.port import CLAIMS
 from dragoon.prepare.effects_memory import Crash, Faults, MemoryEffects
 from dragoon.prepare.engine import Engine
-from dragoon.prepare.observing import Counted, Repaired, Reported
+from dragoon.prepare.observing import Counted, Repaired, Reported, Swept
 from dragoon.prepare.paths import temporary
 from tests.unit.prepare.scene import Scene, device, gpu, result, settings, until
 
@@ -430,3 +430,11 @@ async def test_the_journal_is_durable_before_the_first_effect_and_goes_after_the
         f"remove {PATHS.marker(claim.uid, device(0))}",
         f"remove {PATHS.journal(claim.uid)}",
     ]
+
+
+async def test_every_comparison_is_told_with_its_time(scene: Scene) -> None:
+    engine = scene.engine()
+    await engine.start()
+    await engine.reconcile()
+    await engine.reconcile()
+    assert len(scene.told(Swept)) == 2
