@@ -406,9 +406,7 @@ class TestMembers:
         assert [str(one) for one in found.pools] == [f"{DRIVER}/n1/gpu", f"{DRIVER}/n2/gpu"]
 
     def test_claims_of_other_drivers_are_planned_with_the_gpus(self) -> None:
-        nics = [
-            device("nic-0", attributes={"resource.kubernetes.io/pcieRoot": {"string": "r1"}})
-        ]
+        nics = [device("nic-0", attributes={"resource.kubernetes.io/pcieRoot": {"string": "r1"}})]
         slices = [
             *slices_of("n1", gpus("a")),
             *slices_of("n2", gpus("a")),
