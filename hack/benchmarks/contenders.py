@@ -83,16 +83,26 @@ class Contender:
 
     def api_seconds(self) -> list[float]:
         """How long each GET of a claim has taken, as the process tells it."""
-        return list(self._read_api(self._out.read_text().splitlines()))
+        return list(self._read_api(self.lines()))
+
+    def lines(self) -> list[str]:
+        """What the process has written."""
+        return self._out.read_text().splitlines()
 
 
 ReadApi = Callable[[list[str]], Iterator[float]]
 
 
 def dragoon(
-    driver: str, node: str, kubeconfig: Path, root: Path, waits: Waits | None = None
+    driver: str,
+    node: str,
+    kubeconfig: Path,
+    root: Path,
+    waits: Waits | None = None,
+    *,
+    more: Mapping[str, str] | None = None,
 ) -> Contender:
-    """`dragoon plugin` on a simulated DGX H100, reaching the API server as from a pod."""
+    """`dragoon plugin`, with `more` settings, on a simulated DGX H100, reaching the API server as from a pod."""
     options = {
         "driver_name": driver,
         "node_name": node,
@@ -102,6 +112,7 @@ def dragoon(
         "simulate_state": str(root / "gpus.json"),
         "listen": "127.0.0.1:0",
         "log_format": "json",
+        **(more or {}),
     }
     if waits:
         settings = json.dumps(options)

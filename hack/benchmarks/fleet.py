@@ -5,7 +5,8 @@ The scheduler, its API server and etcd are the real ones; only nobody runs the p
 
 import asyncio
 import time
-from collections.abc import Iterable, Iterator
+import uuid
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -95,43 +96,75 @@ class Fleet:
         with suppress(ApiConflictError):
             await self._client.create(NODES, _node(name))
 
-    async def until_published(self, driver: str) -> list[tuple[str, str]]:
-        """Waits for the driver's first devices: (pool, device) of each."""
+    async def until_published(
+        self, driver: str, complete: Callable[[list[str]], bool] = bool
+    ) -> list[tuple[str, str]]:
+        """Waits until the driver's devices are complete, by their names: (pool, device) of each."""
         fields = {"spec.driver": driver}
-        listing = await self._client.list(SLICES, fields=fields)
-        found = listing.items
-        while not found:
-            async for event in self._client.watch(
+        while True:
+            listing = await self._client.list(SLICES, fields=fields)
+            found = [
+                (piece["spec"]["pool"]["name"], device["name"])
+                for piece in listing.items
+                for device in piece["spec"].get("devices") or ()
+            ]
+            if complete([name for _, name in found]):
+                return found
+            async for _ in self._client.watch(
                 SLICES, resource_version=listing.resource_version, fields=fields
             ):
-                found = (event.object,) if event.kind == "ADDED" else ()
                 break
-        return [
-            (piece["spec"]["pool"]["name"], device["name"])
-            for piece in found
-            for device in piece["spec"]["devices"]
-        ]
 
-    async def allocated_claim(self, driver: str, pool: str, device: str) -> ClaimRef:
+    async def allocated_claim(
+        self, driver: str, pool: str, device: str, *, prefix: str = "bench-"
+    ) -> ClaimRef:
         """A claim that has been given this device, as the scheduler would write it."""
-        request = {"name": "gpu", "exactly": {"deviceClassName": driver}}
-        claim = await self._client.create(
-            CLAIMS,
+        claim = await self._client.create(CLAIMS, _claim(driver, generateName=prefix))
+        return await self._allocate(claim, driver, {"pool": pool, "device": device})
+
+    async def pods_own_claim(
+        self, driver: str, node: str, result: Object, *, prefix: str
+    ) -> ClaimRef:
+        """The same, made for one pod there, whose container has its devices."""
+        name = f"{prefix}{uuid.uuid4().hex[:8]}"
+        pod = await self._client.create(
+            PODS,
             {
-                "apiVersion": "resource.k8s.io/v1",
-                "kind": "ResourceClaim",
-                "metadata": {"generateName": "bench-", "namespace": NAMESPACE},
-                "spec": {"devices": {"requests": [request]}},
+                "apiVersion": "v1",
+                "kind": "Pod",
+                "metadata": {"name": name, "namespace": NAMESPACE},
+                "spec": {
+                    "nodeName": node,
+                    "containers": [
+                        {"name": "c", "image": "none", "resources": {"claims": [{"name": "gpu"}]}}
+                    ],
+                    "resourceClaims": [{"name": "gpu", "resourceClaimName": name}],
+                },
             },
         )
-        result = {"request": "gpu", "driver": driver, "pool": pool, "device": device}
-        claim["status"] = {"allocation": {"devices": {"results": [result]}}}
+        uid = pod["metadata"]["uid"]
+        owner = {"apiVersion": "v1", "kind": "Pod", "name": name, "uid": uid, "controller": True}
+        claim = await self._client.create(
+            CLAIMS, _claim(driver, name=name, ownerReferences=[owner])
+        )
+        users = [{"resource": "pods", "name": name, "uid": uid}]
+        return await self._allocate(claim, driver, result, reservedFor=users)
+
+    async def _allocate(
+        self, claim: Object, driver: str, result: Object, **status: Any
+    ) -> ClaimRef:
+        whole = {"request": "gpu", "driver": driver, **result}
+        claim["status"] = {"allocation": {"devices": {"results": [whole]}}, **status}
         return claim_ref(await self._client.replace(CLAIMS, claim, subresource="status"))
+
+    async def delete(self, claims: Iterable[ClaimRef]) -> None:
+        """Deletes claims."""
+        for claim in claims:
+            await self._client.delete(CLAIMS, claim.name, namespace=claim.namespace)
 
     async def forget(self, claims: Iterable[ClaimRef], driver: str) -> None:
         """Deletes claims, and the driver's slices."""
-        for claim in claims:
-            await self._client.delete(CLAIMS, claim.name, namespace=claim.namespace)
+        await self.delete(claims)
         for piece in (await self._client.list(SLICES, fields={"spec.driver": driver})).items:
             await self._client.delete(SLICES, piece["metadata"]["name"])
 
@@ -164,6 +197,16 @@ def _node(name: str) -> Object:
         "kind": "Node",
         "metadata": {"name": name, "labels": {"kubernetes.io/hostname": name}},
         "status": {"capacity": _ROOM, "allocatable": _ROOM, "conditions": [_READY]},
+    }
+
+
+def _claim(class_name: str, **metadata: Any) -> Object:
+    request = {"name": "gpu", "exactly": {"deviceClassName": class_name}}
+    return {
+        "apiVersion": "resource.k8s.io/v1",
+        "kind": "ResourceClaim",
+        "metadata": {"namespace": NAMESPACE, **metadata},
+        "spec": {"devices": {"requests": [request]}},
     }
 
 

@@ -4,6 +4,7 @@ Both run against one real API server; the calls take turns, in random order. The
 tmpfs show what fsync costs; each process tells what its GETs cost. "slow" is tmpfs with waits put
 into both drivers, at each GET of a claim and at each fsync: there the parallelism of the code shows,
 and not how many CPUs this machine has. Dragoon runs as in a pod: no kubeconfig, its account mounted.
+Shares and MIG devices follow in a table of their own (`prepare_forms`).
 """
 
 import argparse
@@ -17,6 +18,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequen
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from benchmarks import prepare_forms
 from benchmarks.contenders import Contender, Waits, dragoon, minimal
 from benchmarks.fleet import Fleet, control_plane
 from dragoon.api.claims import ClaimRef
@@ -38,6 +40,7 @@ def options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--bursts", type=int, default=50, help="eight claims at once")
     parser.add_argument("--api-ms", type=float, default=5.0, help="a GET in the place `slow`")
     parser.add_argument("--fsync-ms", type=float, default=5.0, help="an fsync in the place `slow`")
+    prepare_forms.options(parser)
     parser.add_argument("--name", default="bench", help="name of the cluster")
 
 
@@ -99,7 +102,9 @@ def run(chosen: argparse.Namespace) -> None:
             place: asyncio.run(_measure(chosen, kubeconfig, Path(folder), waits))
             for place, (folder, waits) in places.items()
         }
+        forms = prepare_forms.measure(chosen, kubeconfig, _MEMORY)
     _print(results)
+    prepare_forms.show(forms, chosen.create_ms)
 
 
 async def _measure(

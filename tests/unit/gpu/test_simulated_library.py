@@ -2,6 +2,7 @@
 
 import ctypes
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -189,6 +190,13 @@ def test_a_call_that_hangs_comes_back_when_the_fault_is_lifted(
     hardware.fail(Fault("nvmlDeviceGetName", Effect.HANG))
     threading.Timer(0, hardware.lift, args=("nvmlDeviceGetName",)).start()
     assert pynvml.nvmlDeviceGetName(card) == "NVIDIA H100 80GB HBM3"
+
+
+def test_a_slow_call_takes_its_time_and_then_answers(hardware: Hardware, card: Any) -> None:
+    hardware.fail(Fault("nvmlDeviceGetName", Effect.SLOW, milliseconds=30))
+    started = time.perf_counter()
+    assert pynvml.nvmlDeviceGetName(card) == "NVIDIA H100 80GB HBM3"
+    assert time.perf_counter() - started >= 0.03
 
 
 def test_words_are_numbered_as_the_library_numbers_them() -> None:

@@ -7,6 +7,7 @@ this driver does not have.
 
 import ctypes
 import threading
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -136,7 +137,10 @@ class SimulatedLibrary:
         if not self._opened and symbol not in _BEFORE_INITIALISATION:
             return UNINITIALIZED
         fault = _fault(state, symbol, slot, arguments)
-        if fault is not None and fault.effect is not Effect.GARBLE:
+        if fault is not None and fault.effect is Effect.SLOW:
+            time.sleep(fault.milliseconds / 1000)
+            state = self._hardware.read()
+        elif fault is not None and fault.effect is not Effect.GARBLE:
             return FUNCTION_NOT_FOUND if fault.effect is Effect.MISSING else fault.code
         if not kinds:
             return answer(state, *arguments)

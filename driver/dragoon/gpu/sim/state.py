@@ -37,18 +37,23 @@ class Effect(enum.Enum):
     CODE = "code"  # answers with an NVML error code
     MISSING = "missing"  # is not in the library, as with an older driver
     HANG = "hang"  # does not come back before the fault is lifted
+    SLOW = "slow"  # does what it should, and takes its time
     GARBLE = "garble"  # writes text that is not UTF-8
 
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """A symbol that fails: for one slot or all, for one struct version or all."""
+    """A symbol that fails: for one slot or all, for one struct version or all.
+
+    milliseconds: how long a slow one takes.
+    """
 
     symbol: str
     effect: Effect = Effect.CODE
     code: int = 999
     slot: int | None = None
     struct_version: int | None = None
+    milliseconds: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
