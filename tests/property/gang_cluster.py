@@ -171,15 +171,18 @@ class Cluster:
 
     async def kubelets(self) -> None:
         """Prepare what is bound and free on the node; take back what is gone."""
-        claims = {claim["metadata"]["uid"]: claim for claim in (await self.api.list(CLAIMS)).items}
         pods = (await self.api.list(PODS)).items
-        wanted: dict[str, Raw] = {}
-        for pod in pods:
-            if pod["spec"].get("nodeName") and pod["status"]["phase"] in {"Pending", "Running"}:
-                for name in claims_of(pod):
-                    for uid, claim in claims.items():
-                        if claim["metadata"]["name"] == name:
-                            wanted[uid] = claim
+        named = {
+            name
+            for pod in pods
+            if pod["spec"].get("nodeName") and pod["status"]["phase"] in {"Pending", "Running"}
+            for name in claims_of(pod)
+        }
+        wanted: dict[str, Raw] = {
+            claim["metadata"]["uid"]: claim
+            for claim in (await self.api.list(CLAIMS)).items
+            if claim["metadata"]["name"] in named
+        }
         self.prepared = {key: uid for key, uid in self.prepared.items() if uid in wanted}
         for pod in pods:
             if pod["spec"].get("nodeName") and pod["status"]["phase"] == "Pending":

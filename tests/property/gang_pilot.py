@@ -327,9 +327,9 @@ def plan(seen: Seen, request: RequestPlan) -> Proposal:
         for one in seen.items[SLICES]
     }
     room = {
-        node["metadata"]["name"]: cpu_left(node, [
-            pod for pod in seen.items[PODS] if pod["metadata"]["uid"] not in asked
-        ], "")
+        node["metadata"]["name"]: cpu_left(
+            node, [pod for pod in seen.items[PODS] if pod["metadata"]["uid"] not in asked], ""
+        )
         for node in seen.items[NODES]
     }
     members, claims = [], []
@@ -367,12 +367,17 @@ def plan(seen: Seen, request: RequestPlan) -> Proposal:
         members.append(
             PlannedMember(pod=pod["metadata"]["name"], uid=uid, node=node, claims=(name,))
         )
-    pools = {result for claim in claims for result in devices_of({"status": {"allocation": claim.allocation}})}
+    pools = {
+        result
+        for claim in claims
+        for result in devices_of({"status": {"allocation": claim.allocation}})
+    }
     return Proposal(
         asked,
         members=tuple(members),
         claims=tuple(claims),
         pools=tuple(
-            PlannedPool(driver=DRIVER_NAME, pool=pool) for pool in sorted({pool for pool, _ in pools})
+            PlannedPool(driver=DRIVER_NAME, pool=pool)
+            for pool in sorted({pool for pool, _ in pools})
         ),
     )

@@ -36,7 +36,7 @@ def cpu_left(node: Raw, pods: list[Raw], but: str) -> int:
         and node["metadata"]["name"]
         in {pod["spec"].get("nodeName"), pod["status"].get("nominatedNodeName")}
     )
-    return int(node["status"]["cpu"]) - used
+    return int(node["status"]["cpu"]) - int(used)
 
 
 def claims_of(pod: Raw) -> list[str]:
@@ -129,9 +129,9 @@ class Scheduler:
     def _fits(self, pod: Raw, node: Raw, claims: list[Raw]) -> dict[str, Raw] | None:
         name = node["metadata"]["name"]
         pins = set(pinned_to(pod))
-        if (pins and pins != {name}) or cpu_left(
-            node, self._pods, pod["metadata"]["uid"]
-        ) < pod["spec"]["cpu"]:
+        if (pins and pins != {name}) or cpu_left(node, self._pods, pod["metadata"]["uid"]) < pod[
+            "spec"
+        ]["cpu"]:
             return None
         given: dict[str, Raw] = {}
         free = list(self._free(name))

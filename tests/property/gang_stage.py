@@ -19,7 +19,8 @@ class Stage:
     """The cluster and the controller, without races but those that a test makes."""
 
     def __init__(self, *, nodes: int = 2, gpus: int = 2, cpu: int = 4, **settings: Any) -> None:
-        self.cluster = Cluster(Random(7), nodes=nodes, gpus=gpus, cpu=cpu)
+        rng = Random(7)  # noqa: S311 - always the same run
+        self.cluster = Cluster(rng, nodes=nodes, gpus=gpus, cpu=cpu)
         self.pilot = Pilot(self.cluster, Settings(**settings))
 
     async def start(self, size: int, *, job: bool = True, gpus: int = 1) -> None:

@@ -16,7 +16,7 @@ from tests.property.gang_scheduler import Raw, devices_of, node_of, pinned_to
 from tests.property.gang_stage import Stage, at, running
 
 
-async def test_point_1_the_rule_comes_before_we_let_go_and_stays_until_the_holder_is_gone():
+async def test_point_1_the_rule_comes_before_we_let_go_and_stays_until_the_holder_is_gone() -> None:
     stage = Stage(nodes=1)
     await stage.start(1)
     stranger = await stage.given_twice()
@@ -49,7 +49,7 @@ async def test_point_1_the_rule_comes_before_we_let_go_and_stays_until_the_holde
     assert [len(uids) for uids in (await stage.cluster.holders()).values()] == [1]
 
 
-async def test_point_1_the_gang_runs_on_another_pool_meanwhile():
+async def test_point_1_the_gang_runs_on_another_pool_meanwhile() -> None:
     stage = Stage(nodes=2)
     await stage.start(1)
     await stage.given_twice()
@@ -70,13 +70,15 @@ async def test_point_1_the_gang_runs_on_another_pool_meanwhile():
         (1000, 50, 80, 4.0),
     ],
 )
-def test_point_2_the_wait_follows_what_is_in_flight(qps, pending, free, seconds):
+def test_point_2_the_wait_follows_what_is_in_flight(
+    qps: float, pending: int, free: int, seconds: float
+) -> None:
     backlog = Backlog(frozenset(map(str, range(pending))), free)
 
     assert longest_wait(backlog, Settings(qps=qps)) == pytest.approx(seconds)
 
 
-async def test_point_2_only_what_is_free_after_the_wait_is_written():
+async def test_point_2_only_what_is_free_after_the_wait_is_written() -> None:
     stage = Stage(nodes=1, gpus=2)
     await stage.start(1)
     await stage.cluster.create_pod()
@@ -92,7 +94,7 @@ async def test_point_2_only_what_is_free_after_the_wait_is_written():
     assert await stage.guarded() == set()
 
 
-async def test_point_2_the_wait_ends_when_all_is_decided_but_not_before_a_second():
+async def test_point_2_the_wait_ends_when_all_is_decided_but_not_before_a_second() -> None:
     stage = Stage(nodes=1, gpus=4)
     await stage.start(1)
     await stage.cluster.create_pod()
@@ -119,7 +121,7 @@ async def test_point_2_the_wait_ends_when_all_is_decided_but_not_before_a_second
     assert stage.pilot.pending
 
 
-async def test_point_2_a_new_leader_waits_anew():
+async def test_point_2_a_new_leader_waits_anew() -> None:
     stage = Stage()
     await stage.start(1)
     await stage.pilot_until(lambda view: at(Step.WAIT)(view) and view.wait is not None)
@@ -134,7 +136,7 @@ async def test_point_2_a_new_leader_waits_anew():
     assert at(Step.WAIT)(await stage.view())
 
 
-async def test_point_3_one_rule_for_each_planned_pool_and_our_allocation_binds_below_it():
+async def test_point_3_one_rule_for_each_planned_pool_and_our_allocation_binds_below_it() -> None:
     stage = Stage(nodes=2, gpus=2)
     await stage.start(3)
 
@@ -147,7 +149,7 @@ async def test_point_3_one_rule_for_each_planned_pool_and_our_allocation_binds_b
     assert all(rule["spec"]["taint"]["effect"] == "NoSchedule" for rule in rules)
 
 
-async def test_point_4_a_gang_that_has_finished_is_written_no_more():
+async def test_point_4_a_gang_that_has_finished_is_written_no_more() -> None:
     stage = Stage()
     await stage.start(2)
     await stage.until(lambda view: running(2)(view) and at(Step.HOLD)(view))
@@ -168,7 +170,7 @@ async def test_point_4_a_gang_that_has_finished_is_written_no_more():
     assert await stage.all(CLAIMS) == ()
 
 
-async def test_point_5_without_the_controller_everything_of_a_running_gang_goes():
+async def test_point_5_without_the_controller_everything_of_a_running_gang_goes() -> None:
     stage = Stage()
     await stage.start(2)
     await stage.until(running(2))
@@ -178,7 +180,7 @@ async def test_point_5_without_the_controller_everything_of_a_running_gang_goes(
     assert await stage.all(CLAIMS) == ()
 
 
-async def test_point_5_without_the_controller_a_committed_gang_goes_too():
+async def test_point_5_without_the_controller_a_committed_gang_goes_too() -> None:
     stage = Stage()
     await stage.start(2)
     await stage.pilot_until(at(Step.VERIFY))
@@ -190,7 +192,7 @@ async def test_point_5_without_the_controller_a_committed_gang_goes_too():
     assert await stage.all(TAINT_RULES) == ()
 
 
-async def test_point_6_the_allocation_of_a_pinned_pod_stays_when_it_cannot_be_bound():
+async def test_point_6_the_allocation_of_a_pinned_pod_stays_when_it_cannot_be_bound() -> None:
     stage = Stage(nodes=2, cpu=2, repair=False)
     await stage.start(1, job=False)
     await stage.pilot_until(at(Step.UNGATE))
@@ -205,7 +207,7 @@ async def test_point_6_the_allocation_of_a_pinned_pod_stays_when_it_cannot_be_bo
     assert not stage.cluster.scheduler.decided
 
 
-async def test_point_7_reserved_for_is_left_to_kube_scheduler():
+async def test_point_7_reserved_for_is_left_to_kube_scheduler() -> None:
     stage = Stage()
     await stage.start(2)
 
@@ -216,7 +218,7 @@ async def test_point_7_reserved_for_is_left_to_kube_scheduler():
     assert all("allocationTimestamp" in one["status"]["allocation"] for one in claims)
 
 
-async def test_point_7_a_clear_that_was_decided_on_an_older_claim_does_nothing():
+async def test_point_7_a_clear_that_was_decided_on_an_older_claim_does_nothing() -> None:
     stage = Stage()
     await stage.start(2)
     await stage.pilot_until(at(Step.VERIFY))
@@ -236,7 +238,7 @@ async def test_point_7_a_clear_that_was_decided_on_an_older_claim_does_nothing()
     assert devices_of(await stage.cluster.api.get(CLAIMS, name, namespace=NAMESPACE))
 
 
-async def test_point_8_after_ungating_no_claim_of_a_living_pod_is_cleared():
+async def test_point_8_after_ungating_no_claim_of_a_living_pod_is_cleared() -> None:
     stage = Stage(nodes=2, repair=False)
     await stage.start(2)
     await stage.pilot_until(at(Step.UNGATE))
@@ -254,7 +256,9 @@ async def test_point_8_after_ungating_no_claim_of_a_living_pod_is_cleared():
     assert len(allocated) == 2
 
 
-async def test_point_9_a_job_that_cannot_start_is_suspended_and_resumed_and_no_pod_is_deleted():
+async def test_point_9_a_job_that_cannot_start_is_suspended_and_resumed_and_no_pod_is_deleted() -> (
+    None
+):
     stage = Stage(nodes=1, cpu=2, on_stuck=OnStuck.RELEASE, repair=False)
     await stage.start(2)
     await stage.pilot_until(at(Step.UNGATE))
@@ -274,7 +278,9 @@ async def test_point_9_a_job_that_cannot_start_is_suspended_and_resumed_and_no_p
     assert first.isdisjoint(crew)
 
 
-async def test_point_9_members_are_evicted_one_at_a_time_and_only_if_there_is_room_elsewhere():
+async def test_point_9_members_are_evicted_one_at_a_time_and_only_if_there_is_room_elsewhere() -> (
+    None
+):
     stage = Stage(nodes=2, cpu=2)
     await stage.start(2)
     await stage.pilot_until(at(Step.UNGATE))
@@ -288,7 +294,7 @@ async def test_point_9_members_are_evicted_one_at_a_time_and_only_if_there_is_ro
     assert [request.spare for request in stage.pilot.asked[:2]] == [False, True]
 
 
-async def test_point_9_a_bare_pod_is_never_deleted_and_the_gang_says_which_it_is():
+async def test_point_9_a_bare_pod_is_never_deleted_and_the_gang_says_which_it_is() -> None:
     stage = Stage(nodes=2, cpu=2, on_stuck=OnStuck.RELEASE)
     await stage.start(1, job=False)
     await stage.pilot_until(at(Step.UNGATE))
@@ -303,7 +309,7 @@ async def test_point_9_a_bare_pod_is_never_deleted_and_the_gang_says_which_it_is
     assert not stage.evictions
 
 
-async def test_point_10_members_are_nominated_before_they_are_ungated():
+async def test_point_10_members_are_nominated_before_they_are_ungated() -> None:
     stage = Stage(nodes=1, cpu=3)
     await stage.start(2)
 
@@ -315,7 +321,7 @@ async def test_point_10_members_are_nominated_before_they_are_ungated():
     await stage.until(running(2))
 
 
-async def test_point_11_a_member_costs_one_write_of_its_claim_and_two_of_its_pod():
+async def test_point_11_a_member_costs_one_write_of_its_claim_and_two_of_its_pod() -> None:
     stage = Stage(nodes=4, gpus=2)
     await stage.start(8)
     before = len(stage.calls)
@@ -329,7 +335,7 @@ async def test_point_11_a_member_costs_one_write_of_its_claim_and_two_of_its_pod
     assert len([call for call in writes if call.resource == GANGS]) == 6
 
 
-async def test_point_12_ungating_leaves_the_scheduling_group_as_it_is():
+async def test_point_12_ungating_leaves_the_scheduling_group_as_it_is() -> None:
     stage = Stage()
     await stage.cluster.start()
     await stage.cluster.create_gang(1, job=False)

@@ -10,7 +10,7 @@ _LOST = Taint(names.TAINT_LOST)
 _DEVICES = (Device("gpu-0", {}, {}), Device("gpu-1", {}, {}, taints=(_LOST,)))
 
 
-def test_all_devices_of_a_node_for_gangs_only_are_tainted():
+def test_all_devices_of_a_node_for_gangs_only_are_tainted() -> None:
     node = {"metadata": {"name": "n", "labels": {"dragoon.dev/gang-only": "true"}}}
 
     found = reserved(_DEVICES, node)
@@ -25,9 +25,9 @@ def test_all_devices_of_a_node_for_gangs_only_are_tainted():
 
 
 @pytest.mark.parametrize("labels", [None, {}, {"dragoon.dev/gang-only": "yes"}])
-def test_devices_of_other_nodes_are_left_as_they_are(labels):
+def test_devices_of_other_nodes_are_left_as_they_are(labels: dict[str, str] | None) -> None:
     assert reserved(_DEVICES, {"metadata": {"name": "n", "labels": labels}}) == _DEVICES
 
 
-def test_before_the_node_was_seen_nothing_is_added():
+def test_before_the_node_was_seen_nothing_is_added() -> None:
     assert reserved(_DEVICES, None) == _DEVICES
