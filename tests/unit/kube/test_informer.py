@@ -1,6 +1,7 @@
 import asyncio
 import contextlib
 import logging
+import threading
 from collections.abc import AsyncIterator, Callable
 from typing import Any, TypeVar
 
@@ -420,3 +421,55 @@ async def test_cancelling_leaves_the_copy_readable_and_the_stream_closed() -> No
     async with running(informer):
         await informer.synced()
     assert informer.get("a") is not None
+
+
+async def test_a_large_collection_comes_in_pages_and_is_read_in_another_thread() -> None:
+    api = MemoryApi()
+    for index in range(5):
+        await api.create(NODES, {"metadata": {"name": f"n{index}"}})
+    threads: set[int] = set()
+
+    def decode(raw: Object) -> str:
+        threads.add(threading.get_ident())
+        return str(raw["metadata"]["name"])
+
+    informer = Informer(api, NODES, decode=decode, page=2)
+    async with running(informer):
+        await informer.synced()
+    assert sorted(informer.values()) == [f"n{index}" for index in range(5)]
+    assert threads
+    assert threading.get_ident() not in threads
+
+
+async def test_a_refresh_shows_what_no_watch_has_brought_yet() -> None:
+    api = MemoryApi()
+    await api.create(NODES, {"metadata": {"name": "old"}})
+    informer: Informer[Object] = Informer(api, NODES)
+    changes: list[Change[Object]] = []
+    informer.subscribe(changes.append)
+    await informer.refresh()
+    await api.delete(NODES, "old")
+    await api.create(NODES, {"metadata": {"name": "new"}})
+    await informer.refresh()
+    assert [key.name for key, _ in informer.items()] == ["new"]
+    assert [(change.key.name, change.new is None) for change in changes] == [
+        ("old", False),
+        ("old", True),
+        ("new", False),
+    ]
+
+
+async def test_a_refresh_that_a_watch_has_overtaken_brings_nothing_back() -> None:
+    api = MemoryApi()
+    await api.create(NODES, {"metadata": {"name": "gone"}})
+    informer: Informer[Object] = Informer(api, NODES)
+    async with running(informer):
+        await informer.synced()
+        held = api.faults.hold_answer(verb="list", resource=NODES)
+        refreshing = asyncio.create_task(informer.refresh())
+        await held.reached.wait()
+        await api.delete(NODES, "gone")
+        await until(lambda: informer.get("gone") is None)
+        held.lift()
+        await refreshing
+        assert informer.get("gone") is None
