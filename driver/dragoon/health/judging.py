@@ -151,10 +151,10 @@ def _condition(bench: _Bench, condition: Condition) -> Iterator[Verdict]:
     if condition.recovery not in _WELL:
         action = condition.recovery.value if condition.recovery else ""
         yield bench.verdict(Kind.RECOVERY, action, f"the driver asks for recovery: {action}")
+    count = f" ({condition.uncorrected} uncorrected errors so far)" if condition.uncorrected else ""
     if condition.remap_failed:
-        yield bench.verdict(
-            Kind.MEMORY, "row remap failed", "a broken memory row could not be replaced"
-        )
+        text = f"a broken memory row could not be replaced{count}"
+        yield bench.verdict(Kind.MEMORY, "row remap failed", text)
     pending = {
         "row remap pending": condition.remap_pending,
         "page retirement pending": condition.pages_pending,
@@ -163,7 +163,8 @@ def _condition(bench: _Bench, condition: Condition) -> Iterator[Verdict]:
     waiting = [name for name, is_pending in pending.items() if is_pending]
     if waiting:
         text = ", ".join(waiting)
-        yield bench.verdict(Kind.MEMORY_PENDING, text, f"{text}: a reset of the GPU completes it")
+        message = f"{text}: a reset of the GPU completes it{count}"
+        yield bench.verdict(Kind.MEMORY_PENDING, text, message)
 
 
 def _unwatched(bench: _Bench, why: str | None) -> Iterator[Verdict]:

@@ -133,6 +133,10 @@ class HealthWatch:
         Judged at once, so that no card is offered before: a look alone is nothing to be remembered.
         """
         self._known.inventory = inventory
+        # What a lost card said before does not count when it is back: it is asked anew.
+        lost = {card.address for card in inventory.lost}
+        said = self._known.conditions
+        self._known.conditions = {card: said[card] for card in said if card not in lost}
         if self._recalled:
             self._conclude(self._judged(inventory, self._health))
         self._ask.set()

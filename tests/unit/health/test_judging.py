@@ -147,10 +147,12 @@ def test_what_a_card_says_of_itself_ends_when_it_says_so(
     assert node.says() == []
 
 
-def test_errors_that_were_contained_are_no_verdict() -> None:
+def test_errors_that_were_contained_are_no_verdict_and_told_beside_one() -> None:
     node = Node()
     node.judge(conditions={at(0): Condition(uncorrected=5)})
     assert node.says() == []
+    node.judge(conditions={at(0): Condition(uncorrected=5, remap_pending=True)})
+    assert "5 uncorrected errors" in node.health[at(0)].verdicts[0].message
 
 
 @pytest.mark.parametrize(

@@ -153,6 +153,17 @@ async def test_a_new_look_is_judged_at_once() -> None:
     assert says(watch.health[at(0)]) == []
 
 
+async def test_a_card_that_is_back_has_recovered_only_when_it_was_asked_again() -> None:
+    bench = Bench(memory=FakeMemory(encode(Node().judge(xid(79)), "boot-1")))
+    bench.conditions.cards[at(0)] = WELL
+    async with bench.watching() as watch:
+        await until(lambda: bench.conditions.asked > 0)
+        watch.show(found(lost(0), gpu(1)))
+        watch.show(TWO)
+        assert says(watch.health[at(0)]) == [(Kind.XID, "79")]
+        await until(lambda: says(watch.health[at(0)]) == [])
+
+
 async def test_what_cannot_be_read_at_the_start_holds_nothing_up() -> None:
     bench = Bench()
     bench.memory.error = StateError("input/output error")
