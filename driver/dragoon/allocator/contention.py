@@ -17,7 +17,7 @@ from dragoon.allocator.usage import UNUSED, Hold, PoolUsage
 class Contention(NamedTuple):
     """One thing that is held beyond what there is.
 
-    what: the device, or the counter as `counter NAME of SET`. claims: who holds it, by
+    what: the device, its capacity (`memory of NAME`), or a counter (`counter NAME of SET`). claims: who holds it, by
     `namespace/name`, sorted; at least two. devices: through which devices, sorted.
     """
 
@@ -75,8 +75,9 @@ def _shares(id_: PoolId, devices: Mapping[str, Device], usage: PoolUsage) -> Ite
             continue
         limits = {capacity: found.limit for capacity, found in device.facts.capacity}
         used = usage.consumed(name)
-        if any(amount > limits.get(capacity, amount) for capacity, amount in used.items()):
-            yield Contention(id_, name, tuple(sorted(claims)), (name,))
+        over = [one for one, amount in used.items() if amount > limits.get(one, amount)]
+        if over:
+            yield Contention(id_, f"{over[0]} of {name}", tuple(sorted(claims)), (name,))
 
 
 def _counters(id_: PoolId, pool: PoolSlices | None, usage: PoolUsage) -> Iterator[Contention]:
