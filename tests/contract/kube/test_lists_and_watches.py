@@ -150,3 +150,26 @@ async def test_a_watch_with_a_selector_sees_objects_come_and_go(server: Server) 
         server, CLASSES, 3, labels=labels, resource_version=listing.resource_version
     )
     assert [e.kind for e in seen] == ["ADDED", "MODIFIED", "DELETED"]
+
+
+async def test_a_list_in_pages_is_of_one_moment(server: Server) -> None:
+    for index in range(5):
+        await server.claim(f"c{index}")
+    pages = server.api.pages(CLAIMS, size=2, namespace=server.namespace)
+    found = []
+    async with contextlib.aclosing(pages):
+        async for page in pages:
+            if not found:
+                # What comes after the first page was asked for is not in any.
+                await server.claim("late")
+            found.append(page)
+    assert [len(page.items) for page in found] == [2, 2, 1]
+    assert [names(page) for page in found] == [{"c0", "c1"}, {"c2", "c3"}, {"c4"}]
+    assert len({page.resource_version for page in found}) == 1
+    assert all(each["kind"] == "ResourceClaim" for page in found for each in page.items)
+
+
+async def test_nothing_is_one_page(server: Server) -> None:
+    pages = [page async for page in server.api.pages(CLAIMS, size=2, namespace=server.namespace)]
+    assert [page.items for page in pages] == [()]
+    assert pages[0].resource_version

@@ -8,7 +8,7 @@ from dragoon.errors import (
     ApiNotFoundError,
     InvalidInputError,
 )
-from dragoon.kube.port import CLAIMS, CLASSES, EVENTS, NODES, SLICES, Object, PatchKind
+from dragoon.kube.port import CLAIMS, CLASSES, EVENTS, NODES, PODS, SLICES, Object, PatchKind
 from tests.contract.kube.servers import Server
 
 
@@ -235,3 +235,15 @@ async def test_an_event_is_written_and_becomes_a_series(server: Server) -> None:
     for wrong in ({"series": {**series, "count": 1}}, {"note": "something else"}):
         with pytest.raises(ApiInvalidError):
             await server.api.patch(EVENTS, "one", wrong, namespace=server.namespace)
+
+
+async def test_a_pod_is_evicted_if_it_is_still_the_same(server: Server) -> None:
+    spec = {"containers": [{"name": "c", "image": "none"}], "terminationGracePeriodSeconds": 0}
+    pod = await server.create(
+        PODS, {"metadata": {"name": "p", "namespace": server.namespace}, "spec": spec}
+    )
+    with pytest.raises(ApiConflictError):
+        await server.api.evict("p", namespace=server.namespace, uid="another")
+    await server.api.evict("p", namespace=server.namespace, uid=pod["metadata"]["uid"])
+    with pytest.raises(ApiNotFoundError):
+        await server.api.evict("p", namespace=server.namespace)
