@@ -351,7 +351,9 @@ async def test_c50_an_api_server_that_is_away_releases_nothing(scene: Scene) -> 
     loops.cancel()
 
 
-@pytest.mark.parametrize("number", [errno.EROFS, errno.ENOSPC, errno.EIO])
+@pytest.mark.parametrize(
+    "number", [errno.EROFS, errno.ENOSPC, errno.EIO, errno.EDQUOT, errno.EACCES, errno.EPERM]
+)
 async def test_a_folder_that_cannot_be_written_is_told_once_and_stops_nothing(
     scene: Scene, number: int
 ) -> None:
@@ -375,6 +377,28 @@ async def test_a_folder_that_cannot_be_written_is_told_once_and_stops_nothing(
     await a_pass(scene, 1)
     assert scene.files == before
     loops.cancel()
+
+
+@pytest.mark.parametrize(
+    ("number", "advice"),
+    [
+        (errno.EACCES, "run the plugin as root, or give it this folder"),
+        (errno.EINVAL, "keep the plugin's state on a local disk"),
+        (errno.EOPNOTSUPP, "keep the plugin's state on a local disk"),
+    ],
+)
+async def test_starting_on_a_folder_of_others_or_one_that_cannot_be_synced_says_so(
+    scene: Scene, number: int, advice: str
+) -> None:
+    effects = MemoryEffects(scene.disk)
+    await scene.engine(effects).start()
+    at = next(n for n, done in enumerate(effects.performed) if done.startswith("sync folder"))
+
+    with pytest.raises(StateError, match="cannot sync") as caught:
+        await scene.started(faults=Faults(failures={at: number}))
+
+    assert advice in caught.value.hint
+    assert not caught.value.retryable
 
 
 async def test_starting_on_a_folder_that_cannot_be_made_says_so(scene: Scene) -> None:

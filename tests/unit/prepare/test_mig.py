@@ -1,5 +1,6 @@
 """Claims of MIG instances: made, kept, made again and removed; everybody else's left alone."""
 
+import hashlib
 import json
 from dataclasses import replace
 from pathlib import Path
@@ -400,3 +401,32 @@ async def test_a_claim_of_which_only_the_spec_is_left_keeps_others_off_its_card(
 
     with pytest.raises(DeviceBusyError):
         await engine.prepare(await scene.claim("whole"))
+
+
+async def test_c32_a_mig_claim_of_journal_version_2_stays_as_its_version_wrote_it() -> None:
+    """So that a plugin of that version can still take it back; this one can, too."""
+    scene = MigScene(H100)
+    engine = await scene.started()
+    claim = await scene.claim("c", scene.mig_result("3g.40gb", 4))
+    answer = await engine.prepare(claim)
+    as_version_2(scene, claim)
+    before = scene.files
+
+    engine = await scene.started()
+
+    assert await engine.prepare(claim) == answer
+    assert scene.files == before
+    await engine.unprepare(claim)
+    assert (scene.there(), scene.files) == ([], {})
+
+
+def as_version_2(scene: MigScene, claim: ClaimRef) -> None:
+    """That version wrote no record of what it changed on cards."""
+    outside = MemoryEffects(scene.disk)
+    outside.remove(PATHS.card_record(claim.uid))
+    path = PATHS.journal(claim.uid)
+    body = json.loads(scene.disk.files()[path])["entry"]
+    steps = [step for step in body["steps"] if step["step"] != "cardRecord"]
+    data = json.dumps(body | {"version": 2, "steps": steps})
+    checksum = f"sha256:{hashlib.sha256(data.encode()).hexdigest()}"
+    outside.write(path, f'{{"checksum": "{checksum}", "entry": {data}}}'.encode(), 0o600)

@@ -1,0 +1,147 @@
+"""What is found on the hardware itself: halves of instances, and files of a driver that is gone."""
+
+from pathlib import Path
+
+import pytest
+
+from dragoon.gpu.model import Inventory
+from dragoon.prepare import cdi
+from dragoon.prepare.cdi import Edits, Mount
+from dragoon.prepare.effects_memory import MemoryEffects
+from dragoon.prepare.engine import Engine
+from dragoon.prepare.observing import Repaired, Reported
+from tests.unit.prepare.migging import H100, ON, PATHS, MigScene
+from tests.unit.prepare.scene import Scene, gpu, inventory, settings
+
+OLD, NEW = Path("/usr/lib64/libcuda.so.580"), Path("/usr/lib64/libcuda.so.590")
+NODES = ("/dev/nvidia0", "/dev/nvidia1")
+
+
+def half_on(scene: MigScene) -> None:
+    """Somebody left a GPU instance without a compute instance."""
+    left = scene.make("3g.40gb", 4)
+    scene.mig.halve(gpu(0).address, left.identity)
+    scene.gpus.found = Inventory(gpus=(gpu(0, mig=ON),), simulated=True)
+
+
+async def test_a_half_that_no_claim_has_is_told_once_with_its_name_and_never_touched() -> None:
+    scene = MigScene(H100)
+    half_on(scene)
+    engine = await scene.started()
+
+    await engine.reconcile()
+    await engine.reconcile()
+
+    (told,) = scene.told(Reported)
+    assert "3g.40gb at 4:4" in told.problem
+    assert "--destroy-gpu-instance" in told.problem
+    assert scene.there() == [("3g.40gb", 4)]
+
+
+async def test_a_half_is_told_again_after_it_had_gone() -> None:
+    scene = MigScene(H100)
+    half_on(scene)
+    engine = await scene.started()
+    await engine.reconcile()
+    (half,) = scene.card().instances
+    scene.mig.destroy(gpu(0).address, half.identity, None)
+    await engine.reconcile()
+    half_on(scene)
+    await engine.reconcile()
+    assert len(scene.told(Reported)) == 2
+
+
+async def test_whole_instances_of_others_and_halves_of_claims_are_nobodys_problem() -> None:
+    scene = MigScene(H100)
+    engine = await scene.started()
+    claim = await scene.claim("c", scene.mig_result("3g.40gb", 4))
+    await engine.prepare(claim)
+    scene.make("1g.10gb", 1)
+    ours = next(one for one in scene.card().instances if one.placement.start == 4)
+    scene.mig.halve(gpu(0).address, ours.identity)
+    scene.gpus.found = Inventory(gpus=(gpu(0, mig=ON),), simulated=True)
+
+    await engine.reconcile()
+
+    assert not [one for one in scene.told(Reported) if "destroy-gpu-instance" in one.problem]
+
+
+class Driver:
+    """The driver's files on a node, and what a container gets of them."""
+
+    def __init__(self, scene: Scene) -> None:
+        self.effects = MemoryEffects(scene.disk)
+        self.library = OLD
+        for path in (OLD, *map(Path, NODES)):
+            self.effects.make_folder(path.parent, 0o755)
+            self.effects.write(path, b"", 0o644)
+
+    def replace(self) -> None:
+        self.effects.remove(OLD)
+        self.effects.write(NEW, b"", 0o644)
+        self.library = NEW
+
+    def edits(self, _: Inventory) -> Edits:
+        return Edits(mounts=(Mount(str(self.library), "/usr/lib64/libcuda.so.1", ("ro", "bind")),))
+
+
+@pytest.fixture
+def scene() -> Scene:
+    found = Scene()
+    found.gpus.found = inventory(2, simulated=False)
+    return found
+
+
+async def started(scene: Scene, driver: Driver) -> Engine:
+    async def look() -> Inventory:
+        return scene.gpus.found
+
+    engine = Engine(
+        scene.api,
+        look,
+        MemoryEffects(scene.disk),
+        settings(scene.root),
+        common=driver.edits,
+        clock=scene.clock,
+        observer=scene.events.append,
+    )
+    await engine.start()
+    return engine
+
+
+def mounts(scene: Scene, uid: str) -> list[str]:
+    spec = cdi.decode(scene.disk.files()[PATHS.spec(uid)])
+    return [mount.host_path for mount in spec.container_edits.mounts]
+
+
+async def test_a_prepared_claim_gets_the_files_of_the_driver_that_replaced_the_old_one(
+    scene: Scene,
+) -> None:
+    driver = Driver(scene)
+    engine = await started(scene, driver)
+    claim = await scene.claim("one")
+    answer = await engine.prepare(claim)
+    assert mounts(scene, claim.uid) == [str(OLD)]
+
+    driver.replace()
+    await engine.reconcile()
+
+    assert mounts(scene, claim.uid) == [str(NEW)], "or a container that restarts would fail"
+    assert any("driver were replaced" in event.what for event in scene.told(Repaired))
+    assert await engine.prepare(claim) == answer
+    await engine.unprepare(claim)
+    assert not [name for name in scene.files if claim.uid in name]
+
+
+async def test_a_spec_whose_files_are_all_there_is_left_as_it_is(scene: Scene) -> None:
+    driver = Driver(scene)
+    engine = await started(scene, driver)
+    claim = await scene.claim("one")
+    await engine.prepare(claim)
+    before = scene.disk.files()[PATHS.spec(claim.uid)]
+    driver.library = NEW  # the toolkit says something else now, and the old files still work
+
+    await engine.reconcile()
+
+    assert scene.disk.files()[PATHS.spec(claim.uid)] == before
+    assert scene.told(Repaired) == []
