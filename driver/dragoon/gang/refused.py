@@ -76,7 +76,9 @@ def refused(
         for pod in pods
         if pod.node and pod.is_alive and pod.raw is not None and not is_prepared(pod.raw)
     ]
-    return tuple(_about(pod, refusal, known, tick, settings) for pod in waiting)
+    # One pod of an owner at a time: what it was evicted for may be over with its successor.
+    first = {pod.owner.uid if pod.owner else pod.uid: pod for pod in reversed(waiting)}
+    return tuple(_about(pod, refusal, known, tick, settings) for pod in first.values())
 
 
 def _about(
