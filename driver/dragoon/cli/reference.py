@@ -5,10 +5,10 @@ from typing import Final
 
 import click
 
-from dragoon.app import config
+from dragoon.app import config, controller_config
 from dragoon.diagnose.linting import checks
 from dragoon.prepare.status import reference as refusals
-from dragoon.telemetry import metrics
+from dragoon.telemetry import gang_metrics, metrics
 
 _CLI_INTRODUCTION: Final = """\
 # Commands
@@ -53,8 +53,8 @@ def command(ctx: click.Context, page: str) -> None:
     pages: dict[str, Callable[[], str]] = {
         "checks": checks.reference,
         "cli": lambda: cli_reference(root),
-        "configuration": config.reference,
-        "metrics": metrics.reference,
+        "configuration": lambda: config.reference() + controller_config.reference(),
+        "metrics": lambda: metrics.reference() + gang_metrics.reference(),
         "refusals": refusals.reference,
     }
     click.echo(pages[page](), nl=False)
