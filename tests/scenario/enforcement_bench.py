@@ -47,14 +47,14 @@ int cuMemAlloc_v2(uint64_t *pointer, size_t size) {
 """
 
 
-def compiled(source: str, target: Path) -> Path:
+def compiled(source: str, target: Path, *flags: str) -> Path:
     """A shared library. Without a compiler the test is skipped, but never in CI."""
     compiler = shutil.which("cc")
     if compiler is None:
         why = "no C compiler (cc) to build the stand-in library with"
         (pytest.fail if os.environ.get("CI") else pytest.skip)(why)
     subprocess.run(
-        [compiler or "cc", "-shared", "-fPIC", "-xc", "-", "-o", str(target)],
+        [compiler or "cc", "-shared", "-fPIC", *flags, "-xc", "-", "-o", str(target)],
         input=source.encode(),
         check=True,
     )

@@ -124,9 +124,32 @@ class Library:
         with self._opening:
             if not self._is_open:
                 self._load()
-                self.ask("initialise", pynvml.nvmlInit)
+                self.ask("initialise", self._initialise)
                 self._is_open = True
                 self.openings += 1
+
+    def _initialise(self) -> None:
+        """The library of a driver that was replaced refuses the new kernel module: then once anew."""
+        try:
+            pynvml.nvmlInit()
+        except pynvml.NVMLError_LibRmVersionMismatch:
+            if not self._unload():
+                raise
+            self._load()
+            pynvml.nvmlInit()
+
+    def _unload(self) -> bool:
+        """Lets go of the library's file, unless somebody else is in it; says whether it did.
+
+        The loader would answer with the file that it has, for it goes by the library's own name.
+        """
+        with _turn.alone() as alone:
+            if not alone or not isinstance(self._loaded, ctypes.CDLL):
+                return False
+            ctypes.CDLL(None).dlclose(ctypes.c_void_p(self._loaded._handle))  # noqa: SLF001
+            self._loaded = None
+            self.put_behind_pynvml()
+            return True
 
     def _load(self) -> None:
         """Loads the first library in the folders; pynvml loads the system's where none is put."""
