@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from dragoon.app import config
+from dragoon.app import config, controller_config
 from dragoon.app.config import SETTINGS, PluginConfig, check_plugin, load, parse_listen
 from dragoon.errors import ConfigError
 from dragoon.health.verdict import Effect, Kind
@@ -169,7 +169,8 @@ def test_no_two_settings_share_a_flag_a_key_or_a_variable() -> None:
 
 
 def test_the_documentation_is_made_from_the_settings() -> None:
-    assert (DOCS / "configuration.md").read_text() == config.reference(), (
+    wanted = config.reference() + controller_config.reference()
+    assert (DOCS / "configuration.md").read_text() == wanted, (
         "run: dragoon reference configuration > docs/configuration.md"
     )
 
