@@ -1,0 +1,111 @@
+import base64
+import zlib
+
+import pytest
+
+from dragoon.api import gang
+from dragoon.api.gang import GangSpec, Owner, gang_of, wire
+from dragoon.api.gang_plan import PLAN_VERSION, Plan, PlannedClaim, Step, pack, unpack
+from dragoon.errors import InvalidInputError
+
+META = {"name": "g", "namespace": "team", "uid": "u"}
+
+
+def test_a_gang_is_read_with_its_defaults() -> None:
+    found = gang_of({"metadata": META, "spec": {"size": 3}})
+    assert (str(found), found.key, found.group) == ("team/g", ("team", "g"), "g")
+    assert found.spec == GangSpec(size=3)
+    assert found.spec.timeout_seconds == 300
+    assert found.status.phase is None
+    assert not found.made_by_us
+
+
+def test_its_group_is_its_label_and_its_owners_are_read() -> None:
+    owner = {"apiVersion": "batch/v1", "kind": "Job", "name": "j", "uid": "x"}
+    meta = {
+        **META,
+        "labels": {gang.LABEL: "train", gang.MADE_BY: gang.MADE_BY_CONTROLLER},
+        "ownerReferences": [{**owner, "blockOwnerDeletion": False}],
+        "deletionTimestamp": "2026-11-29T19:00:00Z",
+    }
+    found = gang_of({"metadata": meta, "spec": {"size": 1, "owner": owner}})
+    assert found.group == "train"
+    assert found.made_by_us
+    assert found.deleting
+    assert found.owners == (Owner(api_version="batch/v1", kind="Job", name="j", uid="x"),)
+    assert found.owners[0] == found.spec.owner
+
+
+@pytest.mark.parametrize(
+    ("spec", "status", "message"),
+    [
+        ({}, {}, "Gang: spec: .*size"),
+        ({"size": "two"}, {}, "Gang: spec: .*size"),
+        ({"size": 1}, {"phase": "Dancing"}, "Gang: status: .*phase"),
+        ({"size": 1}, {"plan": {"version": 1}}, "Gang: status: .*plan"),
+    ],
+)
+def test_what_cannot_be_read_is_told_by_its_field(
+    spec: object, status: object, message: str
+) -> None:
+    with pytest.raises(InvalidInputError, match=message):
+        gang_of({"metadata": META, "spec": spec, "status": status})
+
+
+def test_what_a_later_version_adds_is_no_error() -> None:
+    found = gang_of({"metadata": META, "spec": {"size": 1, "new": 1}, "status": {"newer": 2}})
+    assert found.spec.size == 1
+
+
+def test_a_plan_of_another_version_is_read_and_known_to_be_strange() -> None:
+    raw = {"version": 99, "serial": 1, "step": "Fence", "since": ""}
+    found = gang_of({"metadata": META, "spec": {"size": 1}, "status": {"plan": raw}})
+    assert found.status.plan is not None
+    assert not found.status.plan.is_known
+    assert PLAN_VERSION == 1
+
+
+def test_the_version_of_a_plan_is_always_written() -> None:
+    plan = Plan(version=PLAN_VERSION, serial=1, step=Step.FENCE, since="")
+    assert wire(plan) == {"version": 1, "serial": 1, "step": "Fence", "since": ""}
+
+
+CLAIMS = (
+    PlannedClaim(name="a", uid="1", allocation={"devices": {"results": [{"device": "gpu-0"}]}}),
+    PlannedClaim(name="b", uid="2", allocation={}),
+)
+
+
+def test_allocations_come_out_as_they_went_in() -> None:
+    assert unpack(pack(CLAIMS)) == CLAIMS
+    assert unpack(pack(())) == ()
+    assert unpack("") == ()
+    assert pack(CLAIMS) == pack(CLAIMS)
+
+
+def test_512_members_with_8_gpus_fit_into_an_object() -> None:
+    results = [
+        {"request": "gpu", "driver": "gpu.dragoon.dev", "pool": "p", "device": f"gpu-{index}"}
+        for index in range(8)
+    ]
+    many = (
+        PlannedClaim(name=f"c{n}", uid=f"{n:032x}", allocation={"devices": {"results": results}})
+        for n in range(512)
+    )
+    assert len(pack(many)) < 100_000
+
+
+@pytest.mark.parametrize(
+    "packed",
+    [
+        "no base64!",
+        base64.b64encode(b"no zlib").decode(),
+        base64.b64encode(zlib.compress(b"no json")).decode(),
+        base64.b64encode(zlib.compress(b'[{"name": 1}]')).decode(),
+        base64.b64encode(zlib.compress(b"[]")[:-3]).decode(),
+        base64.b64encode(zlib.compress(b" " * (65 * 2**20))).decode(),
+    ],
+)
+def test_a_damaged_journal_is_told_and_never_half_read(packed: str) -> None:
+    with pytest.raises(InvalidInputError, match=r"status\.plan\.packed"):
+        unpack(packed)
