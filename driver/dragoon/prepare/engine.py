@@ -338,6 +338,7 @@ def _busy(claim: ClaimRef, holder: Holder) -> DeviceBusyError:
             hint="the pod that used them was force-deleted and its containers have not ended yet",
         )
     return DeviceBusyError(
-        f"claim {claim}: claim {holder.claim} is still prepared on the same GPU",
+        f"claim {claim}: claim {holder.claim} is still prepared here and holds "
+        f"{', '.join(map(str, holder.footprints))}",
         hint="its containers have not ended yet; the kubelet asks again in a minute or two",
     )

@@ -47,6 +47,16 @@ class Footprint:
                 return mine.placement.overlaps(theirs.placement)
         return True
 
+    def __str__(self) -> str:
+        """For messages: which part of which card."""
+        card = f"GPU {self.address or self.uuid}"
+        match self.part:
+            case MigPart() as part:
+                return f"{part} of {card}"
+            case Share():
+                return f"a share of {card}"
+        return card
+
 
 @dataclass(frozen=True, slots=True)
 class Holder:
@@ -84,7 +94,7 @@ def holder_of_spec(uid: str, data: bytes) -> Holder:
 
 
 def first_conflict(wanted: Holder, others: Iterable[Holder]) -> Holder | None:
-    """The first other claim that holds a part of what is wanted; None if all of it is free.
+    """The first other claim that holds a part of what is wanted, and that part; None if all is free.
 
     Where shares of several claims leave too little together, it is the first of them: any that
     lets go may make room.
@@ -99,10 +109,11 @@ def first_conflict(wanted: Holder, others: Iterable[Holder]) -> Holder | None:
         ]
         for rival, theirs in there:
             if mine.excludes(theirs):
-                return rival
+                return Holder(rival.claim, (theirs,))
         together = [one for one in wanted.footprints if mine.same_card(one)]
         if there and not fits([*together, *(theirs for _, theirs in there)]):
-            return there[0][0]
+            rival, theirs = there[0]
+            return Holder(rival.claim, (theirs,))
     return None
 
 

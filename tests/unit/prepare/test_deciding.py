@@ -48,7 +48,8 @@ def test_claims_on_different_cards_do_not_meet() -> None:
 )
 def test_the_same_slot_or_the_same_card_is_a_conflict(other: HeldDevice) -> None:
     holder = holder_of(entry("b", held(1), other))
-    assert first_conflict(holder_of(entry("a", held(0))), [holder]) == holder
+    found = first_conflict(holder_of(entry("a", held(0))), [holder])
+    assert found == Holder(holder.claim, holder.footprints[1:]), "and only what is in the way"
 
 
 def test_a_claim_does_not_stand_in_its_own_way() -> None:

@@ -1,6 +1,7 @@
 """A journal entry that was damaged under a running container is written anew (case C32)."""
 
 import asyncio
+import errno
 from typing import Any
 
 import pytest
@@ -10,7 +11,7 @@ from dragoon.api.enforcement import Tier
 from dragoon.api.opaque_config import TimeSlice
 from dragoon.errors import StateError
 from dragoon.kube.port import CLAIMS, PODS
-from dragoon.prepare.effects_memory import MemoryEffects
+from dragoon.prepare.effects_memory import Faults, MemoryEffects
 from dragoon.prepare.engine import Engine
 from dragoon.prepare.mig_steps import MakeInstance, UseInstance
 from dragoon.prepare.observing import Repaired, Reported
@@ -238,3 +239,20 @@ async def test_it_is_rebuilt_within_seconds_while_the_process_runs() -> None:
 
     await until(lambda: without_the_damaged(scene.files) == before)
     loops.cancel()
+
+
+async def test_a_time_slice_is_set_again_after_an_unprepare_that_failed_half_way() -> None:
+    """The entry still says that the claim is prepared, and no driver tells a time slice."""
+    scene = sharing_scene(Tier.NONE, interval=TimeSlice.LONG)
+    effects = MemoryEffects(scene.disk)
+    engine = await scene.started(effects)
+    claim = await pod_with(scene, share(0, "1Gi"), tier=Tier.NONE)
+    answer = await engine.prepare(claim)
+    slices = dict(scene.disk.cards.time_slices)
+    effects.faults = Faults(failures={len(effects.performed) + 4: errno.EIO})
+    with pytest.raises(StateError, match="cannot remove"):
+        await engine.unprepare(claim)
+    assert scene.disk.cards.time_slices == {}
+
+    assert await engine.prepare(claim) == answer
+    assert scene.disk.cards.time_slices == slices
