@@ -16,9 +16,9 @@ from dragoon.app import node_claims
 from dragoon.app.config import PluginConfig
 from dragoon.errors import CdiError, InvalidInputError, StateError
 from dragoon.prepare import cdi, cdi_check, oci
-from dragoon.prepare.injection import inject
+from dragoon.prepare.injection import edits_for
 from dragoon.prepare.journal import Entry
-from dragoon.prepare.oci import Numbers
+from dragoon.prepare.oci import HostFile
 from dragoon.prepare.steps import CdiFile
 
 _SUFFIXES = frozenset({".json", ".yaml"})
@@ -100,7 +100,7 @@ def try_injection(files: Sequence[Path], ids: Sequence[str], config: Any) -> Tri
             continue
         documents.append(document)
         offered += [cdi.qualified(spec.kind, one.name) for one in spec.devices]
-    return Tried(oci.apply(config, inject(documents, ids or offered), look_at), tuple(skipped))
+    return Tried(oci.apply(config, edits_for(documents, ids or offered), look_at), tuple(skipped))
 
 
 def spec_files(folder: Path) -> tuple[Path, ...]:
@@ -119,14 +119,17 @@ def read_config(data: bytes) -> Any:
         raise InvalidInputError(f"OCI runtime spec: not JSON: {error}") from error
 
 
-def look_at(path: str) -> Numbers | None:
+def look_at(path: str) -> HostFile | None:
     """The device file at a path of this node (`oci.Look`)."""
     try:
-        found = os.stat(path)  # noqa: PTH116 - the path is the runtime's, taken as it is
+        found = os.lstat(path)
     except OSError:
         return None
     kind = _TYPES.get(stat.S_IFMT(found.st_mode))
-    return Numbers(kind, os.major(found.st_rdev), os.minor(found.st_rdev)) if kind else None
+    if kind is None:
+        return None
+    numbers = os.major(found.st_rdev), os.minor(found.st_rdev)
+    return HostFile(kind, *numbers, stat.S_IMODE(found.st_mode))
 
 
 def edits_of(one: Written) -> Iterator[tuple[str, str, str]]:

@@ -10,16 +10,7 @@ from dataclasses import dataclass
 
 from dragoon.errors import CdiError
 from dragoon.prepare import cdi
-from dragoon.prepare.cdi import (
-    Device,
-    DeviceNode,
-    Edits,
-    Hook,
-    IntelRdt,
-    Mount,
-    NetDevice,
-    Spec,
-)
+from dragoon.prepare.cdi import Device, DeviceNode, Edits, Hook, Mount, Spec
 from dragoon.prepare.cdi_check import problems
 
 
@@ -31,13 +22,18 @@ class Injected:
     device_nodes: tuple[DeviceNode, ...] = ()
     mounts: tuple[Mount, ...] = ()
     hooks: tuple[Hook, ...] = ()
-    net_devices: tuple[NetDevice, ...] = ()
-    additional_gids: tuple[int, ...] = ()
-    intel_rdt: IntelRdt | None = None
 
 
 def inject(documents: Iterable[bytes], ids: Sequence[str]) -> Injected:
     """What a container gets that asks for `ids`, given the files of the CDI folder.
+
+    Raises CdiError as `edits_for`.
+    """
+    return _merged(edits_for(documents, ids))
+
+
+def edits_for(documents: Iterable[bytes], ids: Sequence[str]) -> tuple[Edits, ...]:
+    """What is done to a container that asks for `ids`, in order.
 
     A file that is no valid spec is left out, as the runtime does. Raises CdiError with the
     runtime's words for ids that nothing offers, or that two files offer.
@@ -50,8 +46,7 @@ def inject(documents: Iterable[bytes], ids: Sequence[str]) -> Injected:
     missing = [one for one in ids if len(offered.get(one, ())) != 1]
     if missing:
         raise CdiError(f"unresolvable CDI devices {', '.join(missing)}")
-    chosen = [offered[one][0] for one in ids]
-    return _merged(_edits_in_order(chosen))
+    return tuple(_edits_in_order([offered[one][0] for one in ids]))
 
 
 def _readable(document: bytes) -> Spec | None:
@@ -78,23 +73,11 @@ def _merged(edits: Iterable[Edits]) -> Injected:
     nodes: dict[str, DeviceNode] = {}
     mounts: dict[str, Mount] = {}
     hooks: list[Hook] = []
-    interfaces: dict[str, NetDevice] = {}
-    groups: dict[int, None] = {}
-    rdt: IntelRdt | None = None
     for one in edits:
         env |= {entry.partition("=")[0]: entry for entry in one.env}
         nodes |= {node.path: node for node in one.device_nodes}
         mounts |= {mount.container_path: mount for mount in one.mounts}
         hooks += one.hooks
-        interfaces |= {found.host_interface_name: found for found in one.net_devices}
-        groups |= dict.fromkeys(filter(None, one.additional_gids))
-        rdt = one.intel_rdt or rdt
     return Injected(
-        tuple(env.values()),
-        tuple(nodes.values()),
-        tuple(mounts.values()),
-        tuple(hooks),
-        tuple(interfaces.values()),
-        tuple(groups),
-        rdt,
+        tuple(env.values()), tuple(nodes.values()), tuple(mounts.values()), tuple(hooks)
     )

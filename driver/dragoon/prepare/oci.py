@@ -1,22 +1,23 @@
 """Putting what a container gets into its OCI runtime spec (config.json), as a runtime does: pure.
 
 Sources: OCI runtime specification 1.2, config.md and config-linux.md; the behaviour of the CDI Go
-library that containerd and CRI-O share (container edits: enforcement.md section 5.2): a variable of
-CDI wins over the container's own of that name, a device file or mount replaces one at its path,
-mounts are then ordered by depth, and hooks come after those that are there.
+library 1.1.0 that containerd and CRI-O share, with which this was compared on random specs: edits
+are applied one after the other; variables follow the container's own, and the last of a name is the
+one that the container sees (kubelet-tried.md section 2); a device file or mount takes the place of one at its path; mounts are
+then ordered by depth; hooks come after those that are there; a rule of the device cgroup is added
+for every edit.
 """
 
 import copy
-from collections.abc import Callable, Mapping
+import posixpath
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from pathlib import PurePosixPath
 from typing import Any, Final
 
 import msgspec
 
 from dragoon.errors import CdiError, InvalidInputError
-from dragoon.prepare.cdi import DeviceNode, Hook, Mount
-from dragoon.prepare.injection import Injected
+from dragoon.prepare.cdi import DeviceNode, Edits, Hook, Mount
 
 _ACCESS: Final = "rwm"
 _SHAPES: Final[Mapping[str, type]] = {
@@ -35,43 +36,53 @@ _SHAPES: Final[Mapping[str, type]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Numbers:
-    """What a device file of the host is: type `b`, `c` or `p`, and its numbers."""
+class HostFile:
+    """What a device file of the host is: type `b`, `c` or `p`, numbers, permission bits."""
 
     type: str
     major: int
     minor: int
+    mode: int
 
 
-Look = Callable[[str], Numbers | None]
-"""What is at a path of the host; None where there is no device file."""
+Look = Callable[[str], HostFile | None]
+"""What is at a path of the host, links not followed; None where there is no device file."""
 
 
-def apply(config: Mapping[str, Any], got: Injected, look: Look) -> dict[str, Any]:
-    """The config of the container with all that it gets; `config` itself is left as it is.
+def apply(config: Mapping[str, Any], edits: Iterable[Edits], look: Look) -> dict[str, Any]:
+    """The config of the container after the edits; `config` itself is left as it is.
 
-    look is asked for the device files of which the CDI spec does not give type and numbers. Raises
-    CdiError for one that is not there, which fails the start of the container, and
-    InvalidInputError for what is no OCI runtime spec.
+    look tells what a CDI spec may leave out of a device file. Raises CdiError for one that would
+    fail the start of the container, and InvalidInputError for what is no OCI runtime spec.
     """
     check(config)
     after: dict[str, Any] = copy.deepcopy(dict(config))
-    _set_variables(after, got.env)
-    for node in got.device_nodes:
-        _add_node(after, node, look)
-    if got.net_devices:
-        devices = _at(after, "linux.netDevices", {})
-        devices |= {one.host_interface_name: {"name": one.name} for one in got.net_devices}
-    if got.mounts:
-        _add_mounts(after, got.mounts)
-    for hook in got.hooks:
-        _at(after, f"hooks.{hook.hook_name}", []).append(_hook(hook))
-    if got.intel_rdt is not None:
-        _at(after, "linux", {})["intelRdt"] = msgspec.to_builtins(got.intel_rdt)
-    if got.additional_gids:
-        groups = _at(after, "process.user.additionalGids", [])
-        groups += dict.fromkeys(one for one in got.additional_gids if one not in groups)
+    env: dict[str, str] = {}
+    for one in edits:
+        env |= {entry.partition("=")[0]: entry for entry in one.env}
+        _apply(after, one, look)
+    if env:
+        _at(after, "process.env", []).extend(env.values())
     return after
+
+
+def _apply(config: dict[str, Any], edits: Edits, look: Look) -> None:
+    for node in edits.device_nodes:
+        _add_node(config, node, look)
+    for device in edits.net_devices:
+        _at(config, "linux.netDevices", {})[device.host_interface_name] = {"name": device.name}
+    for mount in edits.mounts:
+        _put(_at(config, "mounts", []), "destination", _mount(mount))
+    if edits.mounts:
+        config["mounts"].sort(key=_depth)
+    for hook in edits.hooks:
+        _at(config, f"hooks.{hook.hook_name}", []).append(_hook(hook))
+    if edits.intel_rdt is not None:
+        _at(config, "linux", {})["intelRdt"] = msgspec.to_builtins(edits.intel_rdt)
+    for group in filter(None, edits.additional_gids):
+        groups = _at(config, "process.user.additionalGids", [])
+        if group not in groups:
+            groups.append(group)
 
 
 def check(config: object) -> None:
@@ -90,62 +101,58 @@ def check(config: object) -> None:
             raise InvalidInputError(f"{path}: found {found!r}, allowed is {allowed}")
 
 
-def _set_variables(config: dict[str, Any], env: tuple[str, ...]) -> None:
-    if env:
-        known = {entry.partition("=")[0]: entry for entry in _at(config, "process.env", [])}
-        known |= {entry.partition("=")[0]: entry for entry in env}
-        config["process"]["env"] = list(known.values())
+def _put(found: list[dict[str, Any]], key: str, new: dict[str, Any]) -> None:
+    """Takes out the first one with that key, and appends the new one."""
+    for number, one in enumerate(found):
+        if one.get(key) == new[key]:
+            del found[number]
+            break
+    found.append(new)
 
 
 def _add_node(config: dict[str, Any], node: DeviceNode, look: Look) -> None:
-    numbers = _numbers(node, look)
+    file = _completed(node, look(node.host_path or node.path))
     user = (config.get("process") or {}).get("user") or {}
-    device: dict[str, Any] = {"path": node.path, "type": numbers.type}
-    if numbers.type != "p":
-        device |= {"major": numbers.major, "minor": numbers.minor}
+    device: dict[str, Any] = {"path": node.path, "type": file.type}
+    if file.type != "p":
+        device |= {"major": file.major, "minor": file.minor}
     device |= {
-        "fileMode": node.file_mode,
+        "fileMode": file.mode if node.file_mode is None else node.file_mode,
         "uid": user.get("uid") or None if node.uid is None else node.uid,
         "gid": user.get("gid") or None if node.gid is None else node.gid,
     }
-    devices = _at(config, "linux.devices", [])
-    devices[:] = [one for one in devices if one.get("path") != node.path]
-    devices.append({name: value for name, value in device.items() if value is not None})
-    if numbers.type in {"b", "c"}:
-        rule = {"type": numbers.type, "major": numbers.major, "minor": numbers.minor}
-        access = {"allow": True, **rule, "access": node.permissions or _ACCESS}
-        rules = _at(config, "linux.resources.devices", [])
-        if access not in rules:
-            rules.append(access)
+    kept = {name: value for name, value in device.items() if value is not None}
+    _put(_at(config, "linux.devices", []), "path", kept)
+    if file.type in {"b", "c"}:
+        rule = {"allow": True, "type": file.type, "major": file.major, "minor": file.minor}
+        access = node.permissions or _ACCESS
+        _at(config, "linux.resources.devices", []).append({**rule, "access": access})
 
 
-def _numbers(node: DeviceNode, look: Look) -> Numbers:
-    """Of the spec where it gives them all, else of the host."""
-    if node.type == "p":
-        return Numbers("p", 0, 0)
-    if node.type and node.major is not None and node.minor is not None:
-        return Numbers(node.type, node.major, node.minor)
+@dataclass(frozen=True, slots=True)
+class _Node:
+    type: str
+    major: int
+    minor: int
+    mode: int | None
+
+
+def _completed(node: DeviceNode, there: HostFile | None) -> _Node:
+    """What the spec says, else the host. A major of 0 counts as not said, as the library has it."""
     where = node.host_path or node.path
-    found = look(where)
-    if found is None:
+    major, minor = node.major or 0, node.minor or 0
+    if node.type and (major or node.type == "p"):
+        return _Node(node.type, major, minor, there.mode if there else None)
+    if there is None:
         raise CdiError(
             f"device file {where}: there is none on this node",
             hint="the container would not start; look whether the driver is loaded",
         )
-    if node.type not in {"", found.type}:
-        raise CdiError(f"device file {where}: found type {found.type}, the spec says {node.type}")
-    return Numbers(
-        found.type,
-        found.major if node.major is None else node.major,
-        found.minor if node.minor is None else node.minor,
-    )
-
-
-def _add_mounts(config: dict[str, Any], mounts: tuple[Mount, ...]) -> None:
-    there = _at(config, "mounts", [])
-    replaced = {one.container_path for one in mounts}
-    kept = [one for one in there if one.get("destination") not in replaced]
-    there[:] = sorted([*kept, *map(_mount, mounts)], key=_depth)
+    if node.type not in {"", there.type}:
+        raise CdiError(f"device file {where}: found type {there.type}, the spec says {node.type}")
+    if not major and there.type != "p":
+        major, minor = there.major, there.minor
+    return _Node(there.type, major, minor, there.mode)
 
 
 def _mount(mount: Mount) -> dict[str, Any]:
@@ -158,7 +165,7 @@ def _mount(mount: Mount) -> dict[str, Any]:
 
 
 def _depth(mount: Mapping[str, Any]) -> int:
-    return len(PurePosixPath(str(mount.get("destination", "/"))).parts)
+    return posixpath.normpath(str(mount.get("destination", "/"))).count("/")
 
 
 def _hook(hook: Hook) -> dict[str, Any]:
