@@ -15,6 +15,7 @@ from dragoon.gpu.model import Inventory, PciAddress
 from dragoon.gpu.port import Conditions, GpuEvents, MigCards
 from dragoon.health import remembering
 from dragoon.health.judging import Observed, judge
+from dragoon.health.keeping import Keeping
 from dragoon.health.observing import Changed, Observer, Raised, Trouble, ignore
 from dragoon.health.port import Memory
 from dragoon.health.scope import Heard, heard, needs_instances
@@ -87,16 +88,14 @@ class HealthWatch:
         now: Callable[[], float] = time.time,
     ) -> None:
         self._sources = sources
-        self._memory = memory
         self._settings = settings or HealthSettings()
+        self._keeping = Keeping(memory, self._settings)
         self._look = look
         self._observer = observer
         self._pace = pace or Pace()
         self._now = now
         self._known = _Known()
         self._health: Health = {}
-        self._recalled = False
-        self._written: bytes | None = None
         self._subscribers: list[Callable[[], None]] = []
         self._news = asyncio.Event()
         self._ask = asyncio.Event()
@@ -120,10 +119,7 @@ class HealthWatch:
 
     async def start(self) -> None:
         """Reads what lasts, so that the first judgement has it. Call it before run()."""
-        try:
-            self._health = await self._recalled_over(self._health)
-        except StateError as error:
-            self._trouble(_MEMORY, error)
+        await self._recall()
         if self._known.inventory is not None:
             self.show(self._known.inventory)
 
@@ -137,8 +133,8 @@ class HealthWatch:
         lost = {card.address for card in inventory.lost}
         said = self._known.conditions
         self._known.conditions = {card: said[card] for card in said if card not in lost}
-        if self._recalled:
-            self._conclude(self._judged(inventory, self._health))
+        if self._keeping.recalled:
+            self._conclude(self._judged(inventory))
         self._ask.set()
         self._news.set()
 
@@ -213,26 +209,29 @@ class HealthWatch:
         while True:
             await _either(self._news, self._pace.retry if _MEMORY in self._troubles else None)
             self._news.clear()
+            await self._recall()
             if self._known.inventory is not None:
                 await self._judge_now(self._known.inventory)
 
     async def _judge_now(self, inventory: Inventory) -> None:
-        before, events = self._health, tuple(self._known.events)
-        try:
-            before = await self._recalled_over(before)
-        except StateError as error:
-            self._trouble(_MEMORY, error)
-        judged = self._judged(inventory, before, [await self._scoped(event) for event in events])
-        # Before anybody is told: a process that dies now must not forget what others know.
-        await self._remember(judged)
+        events = tuple(self._known.events)
+        about = [await self._scoped(event) for event in events]
+        while True:
+            before = self._health
+            judged = self._judged(inventory, about)
+            # Before anybody is told: a process that dies now must not forget what others know.
+            await self._remember(judged)
+            if self._health is before:
+                break
+            # A look was judged meanwhile: what was concluded from it must not be lost.
+            inventory = self._known.inventory or inventory
         for event in events:
             self._known.events.pop(event, None)
-        latest = self._known.inventory or inventory
-        self._conclude(judged if latest is inventory else self._judged(latest, judged))
+        self._conclude(judged)
 
-    def _judged(self, inventory: Inventory, before: Health, about: Sequence[Heard] = ()) -> Health:
+    def _judged(self, inventory: Inventory, about: Sequence[Heard] = ()) -> Health:
         seen = Observed(inventory, self._known.conditions, about, self._known.unwatched)
-        return judge(seen, before, self._settings, now=self._now())
+        return judge(seen, self._health, self._settings, now=self._now())
 
     def _conclude(self, judged: Health) -> None:
         before, self._health = self._health, judged
@@ -252,32 +251,20 @@ class HealthWatch:
         except (HardwareError, TimeoutError):
             return Heard(event)
 
-    async def _recalled_over(self, health: Health) -> Health:
-        """With what lasts from before this process, read once.
-
-        What cannot be understood is told and forgotten. Raises StateError where it cannot be read.
-        """
-        if self._recalled:
-            return health
-        data = await asyncio.to_thread(self._memory.read)
-        boot = await asyncio.to_thread(self._memory.boot_id)
-        self._recalled = True
-        if data is None:
-            return health
-        remembered = remembering.decode(data, boot, self._settings)
-        self._written = data
-        return remembering.merged(remembered, health)
-
-    async def _remember(self, health: Health) -> None:
-        """Writes what lasts where that has changed; never over what was not read yet."""
-        if not self._recalled:
+    async def _recall(self) -> None:
+        """Takes over what lasts from before this process, once it can be read."""
+        if self._keeping.recalled:
             return
         try:
-            boot = await asyncio.to_thread(self._memory.boot_id)
-            data = remembering.encode(health, boot)
-            if data != (self._written or remembering.encode({}, boot)):
-                await asyncio.to_thread(self._memory.write, data)
-                self._written = data
+            self._conclude(remembering.merged(await self._keeping.recall(), self._health))
+        except StateError as error:
+            self._trouble(_MEMORY, error)
+
+    async def _remember(self, health: Health) -> None:
+        if not self._keeping.recalled:
+            return
+        try:
+            await self._keeping.remember(health)
         except StateError as error:
             self._trouble(_MEMORY, error)
         else:
