@@ -3,10 +3,11 @@
 Drawn from a `random.Random`: a seed is enough to make a scene again.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from random import Random
+from typing import Any
 
 from dragoon.allocator.gang import GangAsk, NodeFacts, PlacementSnapshot, PodAsk
 from dragoon.allocator.gang.model import ANYWHERE
@@ -25,7 +26,7 @@ from tests.unit.allocator.gang.objects import (
     snapshot,
     wish,
 )
-from tests.unit.allocator.objects import DRIVER, Raw, holding
+from tests.unit.allocator.objects import Raw, holding
 
 _PARTS = 2
 Name = tuple[str, str]
@@ -73,7 +74,7 @@ def random_scene(random: Random) -> Scene:
 
 def random_devices(random: Random, name: str) -> tuple[list[Raw], list[Raw]]:
     """Counter sets and devices of a node."""
-    clique = {"fabricClique": random.choice("pq")} if random.randrange(2) else {}
+    clique: Raw = {"fabricClique": random.choice("pq")} if random.randrange(2) else {}
     if random.randrange(2):
         cards = random.randrange(3)
         parts = [one for card in range(cards) for one in partitioned(card, _PARTS, **clique)]
@@ -148,7 +149,6 @@ def _domains(scene: Scene) -> Iterator[tuple[str, str] | None]:
 def _place(scene: Scene, left: Sequence[PodAsk], domain: tuple[str, str] | None) -> bool:
     cpu = {one.name: one.allocatable["cpu"] - one.used["cpu"] for one in scene.snapshot.nodes}
     pods = {one.name: one.most_pods - one.pods for one in scene.snapshot.nodes}
-    labels = {one.name: one.labels for one in scene.snapshot.nodes}
     taken: set[Name] = set()
     where: dict[str, str] = {}
 
@@ -156,13 +156,10 @@ def _place(scene: Scene, left: Sequence[PodAsk], domain: tuple[str, str] | None)
         if index == len(left):
             return True
         pod = left[index]
-        for name in cpu:
-            asked = pod.requests["cpu"]
-            if (asked and asked > cpu[name]) or pods[name] < 1:
-                continue
-            if any(labels[name].get(key) != value for key, value in pod.node_selector.items()):
-                continue
-            if domain and domain[0] == "rack" and labels[name].get("rack") != domain[1]:
+        asked = pod.requests["cpu"]
+        for node_ in scene.snapshot.nodes:
+            name = node_.name
+            if (asked and asked > cpu[name]) or pods[name] < 1 or not _takes(node_, pod, domain):
                 continue
             cpu[name] -= asked
             pods[name] -= 1
@@ -191,8 +188,18 @@ def _place(scene: Scene, left: Sequence[PodAsk], domain: tuple[str, str] | None)
     return next_member(0)
 
 
+def _takes(node_: NodeFacts, pod: PodAsk, domain: tuple[str, str] | None) -> bool:
+    if domain and domain[0] == "rack" and node_.labels.get("rack") != domain[1]:
+        return False
+    return all(node_.labels.get(key) == value for key, value in pod.node_selector.items())
+
+
 def _choices(
-    scene: Scene, claim_: Raw, name: str, taken: set[Name], domain: tuple[str, str] | None
+    scene: Scene,
+    claim_: Mapping[str, Any],
+    name: str,
+    taken: set[Name],
+    domain: tuple[str, str] | None,
 ) -> Iterator[tuple[Name, ...]]:
     """Every set of devices of the node that the claim could get beside what is taken."""
     devices = claim_["spec"]["devices"]
@@ -232,6 +239,3 @@ def _counters_suffice(scene: Scene, name: str, used: set[Name], chosen: Sequence
         for part in use["counters"]
     ]
     return len(parts) == len(set(parts))
-
-
-__all__ = ["DRIVER", "Scene", "has_placement", "random_scene"]

@@ -10,7 +10,8 @@ what it would be if made anew from the objects; `verifier` shares no logic with 
 
 Parts, in the order data flow: slices and claims (raw to records), interning, pools, usage;
 cluster_state and snapshot hold them; selection, candidates, constraints, taints, trial, search,
-result; findings, losing, funnel and explanation for the reasons.
+result; findings, losing, funnel and explanation for the reasons. `gang` places the pods of a gang
+together, on top of all of these; nothing here imports it.
 """
 
 from dragoon.allocator.allocate import (

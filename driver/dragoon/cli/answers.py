@@ -4,6 +4,7 @@ from collections.abc import Iterable
 
 import click
 
+from dragoon.diagnose.gangs import GangAnswer
 from dragoon.diagnose.placing import Placement
 from dragoon.diagnose.remedies import Remedies
 
@@ -25,6 +26,16 @@ def print_placement(placement: Placement) -> None:
     nodes += [f"{count} more: {reason}" for reason, count in placement.others]
     nodes += [f"{count} not for this pod: {reason}" for reason, count in placement.refused]
     print_section("nodes", nodes)
+
+
+def print_gang(found: GangAnswer) -> None:
+    """Where the members of a gang go; or why it does not fit, and what would help."""
+    members = found.plan.placements if found.plan else ()
+    print_section("members", [f"{one.pod} on {one.node}" for one in members])
+    print_section("why", found.reasons)
+    print_section("what would help", [found.change] if found.change else [])
+    print_section("write instead", found.instead.splitlines())
+    print_section("notes", found.notes)
 
 
 def print_remedies(found: Remedies) -> None:

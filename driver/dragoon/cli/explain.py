@@ -1,4 +1,4 @@
-"""`dragoon explain` (alias `why`): why a claim or a pod has its devices, or waits."""
+"""`dragoon explain` (alias `why`): why a claim, a pod or a gang has its devices, or waits."""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -7,15 +7,22 @@ from typing import Final
 import click
 
 from dragoon.cli import cluster_source, exits
-from dragoon.cli.answers import print_placement, print_remedies, print_section
+from dragoon.cli.answers import print_gang, print_placement, print_remedies, print_section
 from dragoon.cli.output import Form, form_option, print_data
 from dragoon.diagnose import answers
-from dragoon.diagnose.explaining import Explained, Given, explain_claim, explain_pod
+from dragoon.diagnose.explaining import (
+    Explained,
+    Given,
+    explain_claim,
+    explain_gang,
+    explain_pod,
+)
 from dragoon.errors import InvalidInputError
 
 _KINDS: Final = {
     **dict.fromkeys(("claim", "claims", "resourceclaim", "resourceclaims"), explain_claim),
     **dict.fromkeys(("pod", "pods", "po"), explain_pod),
+    **dict.fromkeys(("gang", "gangs"), explain_gang),
 }
 _STATES: Final = {
     "allocated": "has its devices",
@@ -27,7 +34,7 @@ _STATES: Final = {
 
 
 @click.command()
-@click.argument("what", metavar="claim/NAME|pod/NAME")
+@click.argument("what", metavar="claim/NAME|pod/NAME|gang/NAME")
 @click.option("-n", "--namespace", default="default", show_default=True, help="Its namespace.")
 @cluster_source.source_options
 @form_option
@@ -37,11 +44,11 @@ def command(
     form: Form,
     **source: Path | None,
 ) -> int:
-    """Say why a claim or a pod has its devices, or why it waits and what would help."""
+    """Say why a claim, a pod or a gang has its devices, or why it waits and what would help."""
     kind, slash, name = what.partition("/")
     explain = _KINDS.get(kind.lower())
     if explain is None or not slash or not name:
-        raise InvalidInputError(f"found {what!r}, allowed is claim/NAME or pod/NAME")
+        raise InvalidInputError(f"found {what!r}, allowed is claim/NAME, pod/NAME or gang/NAME")
     found = explain(cluster_source.look(**source), namespace, name)
     if form == "table":
         _print(found)
@@ -54,11 +61,13 @@ def _print(found: Explained) -> None:
     tone = "green" if found.is_fine else "yellow"
     state = click.style(_STATES[found.state], fg=tone)
     click.echo(f"{found.kind} {found.name}: {state}")
-    if found.state != "allocated":
+    if found.state != "allocated" or found.kind == "Gang":
         click.echo(f"  {found.message}")
     for one in found.given:
         print_section(f"claim {one.claim} has", _given(one))
         print_section("why these", one.why)
+    if found.gang is not None:
+        print_gang(found.gang)
     if found.placement is not None:
         print_placement(found.placement)
     if found.remedies is not None:

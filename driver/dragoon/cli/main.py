@@ -32,11 +32,12 @@ COMMANDS: Final = {
     "cdi": Lazy("cdi", "Show what containers get, and try it on an OCI runtime spec."),
     "topo": Lazy("topo", "Show how the GPUs of this node are connected."),
     "explain": Lazy(
-        "explain", "Say why a claim or a pod has its devices, or why it waits and what would help."
+        "explain",
+        "Say why a claim, a pod or a gang has its devices, or why it waits and what would help.",
     ),
     "why": Lazy(
         "why",
-        "Say why a claim or a pod has its devices, or why it waits and what would help.",
+        "Say why a claim, a pod or a gang has its devices, or why it waits and what would help.",
         hidden=True,
     ),
     "simulate": Lazy(

@@ -7,7 +7,7 @@ from typing import Final
 import click
 
 from dragoon.cli import cluster_source, exits
-from dragoon.cli.answers import print_placement, print_remedies, print_section
+from dragoon.cli.answers import print_gang, print_placement, print_remedies, print_section
 from dragoon.cli.manifest_source import manifest_options
 from dragoon.cli.output import Cell, Form, Row, Tone, form_option, print_data, print_table
 from dragoon.diagnose import answers
@@ -41,7 +41,16 @@ def command(
 
 def _print(found: Simulation) -> None:
     print_table(_HEADER, [_row(group) for group in found.groups])
+    told: set[str] = set()
     for group in found.groups:
+        if group.verdict is not Verdict.PLACE and group.gang is not None:
+            if group.gang.name not in told:
+                click.echo()
+                click.secho(f"gang {group.gang.name}: {group.verdict.value}", bold=True)
+                click.echo(f"  {group.gang.message}")
+                print_gang(group.gang)
+            told.add(group.gang.name)
+            continue
         if group.verdict is Verdict.PLACE or group.placement is None:
             print_section(f"{_name(group)} gets", _devices(group))
             continue

@@ -2,8 +2,8 @@
 
 `documents` and `manifests` read files, `workloads` finds the pods in them. `snapshot` is what a
 cluster looked like, from the live API (`gathering`) or from a saved folder (`saving`). `linting`
-checks manifests; `placing` says what would be allocated, `remedies` the smallest change that would
-make it fit, `explaining` puts the answers together.
+checks manifests; `placing` says what would be allocated, `gangs` what the gang planner says,
+`remedies` the smallest change that would make it fit, `explaining` puts the answers together.
 
 May import: dragoon.publish (its table of attributes), allocator, kube.port, api, cel, quantity,
 semver, errors.

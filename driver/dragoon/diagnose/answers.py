@@ -4,6 +4,7 @@ from typing import Any, Final
 
 from dragoon.allocator import Explanation
 from dragoon.diagnose.explaining import Explained, Given
+from dragoon.diagnose.gangs import GangAnswer
 from dragoon.diagnose.placing import Placement
 from dragoon.diagnose.remedies import Remedies
 from dragoon.diagnose.simulating import Simulated, Simulation
@@ -25,6 +26,7 @@ def explained(answer: Explained) -> Data:
         "pending": list(answer.pending),
         "placement": None if answer.placement is None else placement(answer.placement),
         "remedies": None if answer.remedies is None else _remedies(answer.remedies),
+        "gang": None if answer.gang is None else gang(answer.gang),
         "findings": [one.data() for one in answer.findings],
         "notes": list(answer.notes),
     }
@@ -50,6 +52,23 @@ def placement(found: Placement) -> Data:
         "refusedNodes": [{"reason": reason, "nodes": count} for reason, count in found.refused],
         "otherNodes": [{"reason": reason, "nodes": count} for reason, count in found.others],
         "funnel": None if found.explanation is None else funnel(found.explanation),
+    }
+
+
+def gang(found: GangAnswer) -> Data:
+    """What the planner says of a gang."""
+    return {
+        "name": found.name,
+        "verdict": found.verdict.value,
+        "message": found.message,
+        "reasons": list(found.reasons),
+        "change": found.change,
+        "instead": found.instead,
+        "notes": list(found.notes),
+        "members": [
+            {"pod": str(one.pod), "node": one.node}
+            for one in (found.plan.placements if found.plan else ())
+        ],
     }
 
 
@@ -131,4 +150,5 @@ def _group(group: Simulated) -> Data:
         ],
         "placement": None if group.placement is None else placement(group.placement),
         "remedies": None if group.remedies is None else _remedies(group.remedies),
+        "gang": None if group.gang is None else gang(group.gang),
     }

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Final
 from uuid import UUID
 
-from dragoon.allocator import Answer, ClusterState, allocate_on, allocate_over, verify
+from dragoon.allocator import Answer, ClusterState, Snapshot, allocate_on, allocate_over, verify
 from dragoon.diagnose.documents import Origin, shown
 from dragoon.diagnose.linting import shapes
 from dragoon.diagnose.manifests import Item, Raw, listed, mapping, text
@@ -42,6 +42,11 @@ class Cluster:
         self._raw = _RawIndex(self.snapshot)
         nodes = self.snapshot.nodes or self._raw.named_nodes()
         self.nodes = tuple(sorted(nodes, key=lambda one: identity(one)[1]))
+
+    @property
+    def view(self) -> Snapshot:
+        """What the allocator decides on, as it is now."""
+        return self._view
 
     def allocate_over(self, claims: Sequence[Raw], nodes: Iterable[Raw]) -> Iterator[Answer]:
         """What the allocator says of claims on each node in turn. Raises as the allocator does."""

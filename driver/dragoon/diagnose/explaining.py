@@ -8,6 +8,7 @@ from dragoon.allocator import Allocated, lines
 from dragoon.diagnose.cluster import Cluster, released
 from dragoon.diagnose.devices import GivenDevice, given, nodes_of
 from dragoon.diagnose.documents import Origin
+from dragoon.diagnose.gangs import GangAnswer, answer, find_gang, wish_of
 from dragoon.diagnose.linting import Finding, lint
 from dragoon.diagnose.manifests import Item, Manifests, Raw, listed, mapping, text
 from dragoon.diagnose.near import did_you_mean
@@ -20,6 +21,7 @@ from dragoon.errors import DragoonError, InvalidInputError
 
 CLAIM: Final = "ResourceClaim"
 POD: Final = "Pod"
+GANG: Final = "Gang"
 _DEFAULT_SCHEDULER: Final = "default-scheduler"
 
 
@@ -39,7 +41,8 @@ class Explained:
     """The answer to `dragoon explain`.
 
     state: `allocated`, or the verdict on what is not. given: claims that have devices.
-    pending: names of claims that have none; placement and remedies are about them together.
+    pending: names of claims that have none; placement and remedies are about them together. gang:
+    what the planner says of a gang now.
     """
 
     kind: str
@@ -52,6 +55,7 @@ class Explained:
     remedies: Remedies | None = None
     findings: tuple[Finding, ...] = ()
     notes: tuple[str, ...] = ()
+    gang: GangAnswer | None = None
 
     @property
     def is_fine(self) -> bool:
@@ -94,6 +98,36 @@ def explain_pod(snapshot: ClusterSnapshot, namespace: str, name: str) -> Explain
     pod = _found(snapshot, POD, namespace, name)
     claims = claims_of(pod, snapshot)
     return _explained(Cluster(snapshot), _Question(POD, pod, claims, pod, tuple(_of_pod(pod))))
+
+
+def explain_gang(snapshot: ClusterSnapshot, namespace: str, name: str) -> Explained:
+    """Explains a gang: what the controller says, and what the planner says of it now.
+
+    Raises InvalidInputError where it is not there, with near names, or cannot be read.
+    """
+    _found(snapshot, GANG, namespace, name)
+    gang = find_gang(snapshot, namespace, name)
+    if gang is None:
+        raise InvalidInputError(f"{GANG} {namespace}/{name} is not there")
+    cluster = Cluster(snapshot)
+    status = gang.status
+    told = [f"phase {status.phase.value}"] if status.phase is not None else []
+    told += [f"waits for {status.waiting_for}"] if status.waiting_for else []
+    told += [
+        f"{one.type}={one.status} {one.reason}: {one.message}"
+        for one in status.conditions
+        if one.message
+    ]
+    left_out = (f"left out: {one}" for one in (*snapshot.missing, *cluster.problems))
+    wish = wish_of(gang, snapshot)
+    so_far = Explained(GANG, str(gang), "allocated", "", notes=(*told, *left_out))
+    if len(wish.members) < wish.size:
+        message = f"{len(wish.members)} of {wish.size} members are there"
+        return replace(so_far, state=Verdict.WAIT.value, message=message)
+    found = answer(cluster, wish)
+    if found.plan is not None and not found.plan.placements:
+        return replace(so_far, message="every member has its place")
+    return replace(so_far, state=found.verdict.value, message=found.message, gang=found)
 
 
 def _explained(cluster: Cluster, question: _Question) -> Explained:

@@ -11,6 +11,9 @@ from dragoon.kube.port import Api, Resource
 _NEEDED: Final = frozenset(("classes", "slices", "claims"))
 """Without these there is no answer; without the others there is one with a note."""
 
+_OPTIONAL: Final = frozenset(("gangs",))
+"""Not served where no controller is installed: then there are none."""
+
 
 async def gather(api: Api, *, source: str = "the cluster") -> ClusterSnapshot:
     """Lists everything that the answers need.
@@ -29,6 +32,8 @@ async def _list(api: Api, field: str, resource: Resource) -> tuple[tuple[Raw, ..
     try:
         listing = await api.list(resource)
     except (ApiForbiddenError, ApiNotFoundError) as error:
+        if field in _OPTIONAL and isinstance(error, ApiNotFoundError):
+            return (), ""
         if field in _NEEDED:
             raise
         return (), f"{resource.plural}: {error.message}"

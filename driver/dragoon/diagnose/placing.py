@@ -105,8 +105,9 @@ def nearest_misfits(
 
 def usable_nodes(cluster: Cluster, claims: PodClaims, pod: Raw | None) -> Iterator[tuple[Raw, str]]:
     """Every node with the reason why the pod may not run there, empty if it may."""
+    rules = None if pod is None else node_fit.rules_of(pod)
     for node in cluster.nodes:
-        reason = "" if pod is None else node_fit.refusal(pod, node)
+        reason = "" if rules is None else node_fit.refusal(rules, node)
         yield node, reason or _elsewhere(claims.allocated, node)
 
 

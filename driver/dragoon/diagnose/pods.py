@@ -95,6 +95,7 @@ def _pod(template: PodTemplate, name: str, more: dict[str, Any]) -> Raw:
             "name": name,
             "namespace": template.item.namespace,
             "labels": dict(template.labels),
+            "annotations": dict(template.annotations),
         },
         "spec": {**template.spec, **more},
     }

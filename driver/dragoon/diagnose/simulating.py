@@ -1,16 +1,21 @@
 """What if these files were applied: where their pods would be placed, one after the other."""
 
 from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from dragoon.allocator.gang import GangPlan
+from dragoon.api.gang import ANNOTATION_SCOPE, LABEL
 from dragoon.diagnose.cluster import Cluster
 from dragoon.diagnose.devices import GivenDevice, given
-from dragoon.diagnose.manifests import Item, Manifests, Raw, mapping
+from dragoon.diagnose.gangs import GangAnswer, GangWish, answer, find_gang, size_from
+from dragoon.diagnose.manifests import Item, Manifests, Raw, mapping, text
 from dragoon.diagnose.placing import Placement, Verdict, place
 from dragoon.diagnose.pods import PodClaims, claims_of, is_allocated, pods_of, uses
 from dragoon.diagnose.remedies import Remedies, remedies
 from dragoon.diagnose.snapshot import ClusterSnapshot, identity
 from dragoon.diagnose.workloads import PER_NODE, PodTemplate, pod_templates
+from dragoon.errors import DragoonError
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +32,8 @@ class Simulated:
     """One workload, or a claim that no pod in the files uses.
 
     wanted: how many pods. placed: those that were. placement: of the first that was not, else of
-    the last. remedies: for the first that was not.
+    the last. remedies: for the first that was not. gang: what was said of all members together, for
+    the pods of a gang; placement and remedies are then None.
     """
 
     object: str
@@ -36,10 +42,13 @@ class Simulated:
     placed: tuple[Placed, ...]
     placement: Placement | None
     remedies: Remedies | None = None
+    gang: GangAnswer | None = None
 
     @property
     def verdict(self) -> Verdict:
         """Place if all were placed, else what was said of the first that was not."""
+        if self.gang is not None:
+            return self.gang.verdict
         if len(self.placed) == self.wanted or self.placement is None:
             return Verdict.PLACE
         return self.placement.verdict
@@ -67,17 +76,40 @@ def simulate(snapshot: ClusterSnapshot, manifests: Manifests) -> Simulation:
     """Places the pods and claims of files into a copy of a snapshot.
 
     Pods are placed one after the other, each on the first node by name on which it fits, and hold
-    their devices from then on. Nothing is placed together: gangs are counted like other pods.
+    their devices from then on. The pods of a gang are placed all together, or none of them.
     """
     run = _Run(snapshot.with_items(manifests.items))
     pods = [pod for item in manifests.items for pod in pod_templates(item)]
-    groups = [run.workload(pod) for pod in pods if pod.spec.get("resourceClaims")]
+    groups: list[Simulated] = []
+    for together in _by_gang(pods):
+        if together[0].labels.get(LABEL):
+            groups += run.gang(together)
+        elif together[0].spec.get("resourceClaims"):
+            groups.append(run.workload(together[0]))
     alone = [run.claim(item) for item in manifests.of_kind("ResourceClaim")]
-    without = [pod for pod in pods if not pod.spec.get("resourceClaims")]
+    without = [
+        pod for pod in pods if not pod.spec.get("resourceClaims") and not pod.labels.get(LABEL)
+    ]
     notes = [f"{bad.origin}: {bad.problem}" for bad in (*manifests.unreadable, *manifests.foreign)]
     notes += [f"{pod.item}: uses no claims" for pod in without]
     notes += [f"left out: {one}" for one in (*snapshot.missing, *run.cluster.problems)]
     return Simulation((*groups, *(one for one in alone if one is not None)), tuple(notes))
+
+
+def _by_gang(pods: Iterable[PodTemplate]) -> list[list[PodTemplate]]:
+    """Templates of one gang together, all others alone, in the order of the first of each.
+
+    A gang is what one owner has with the label, or all owners where the pods say so.
+    """
+    found: dict[tuple[str, ...], list[PodTemplate]] = {}
+    for number, pod in enumerate(pods):
+        label = text(pod.labels.get(LABEL))
+        key: tuple[str, ...] = (str(number),)
+        if label:
+            joined = pod.annotations.get(ANNOTATION_SCOPE) == "name"
+            key = (pod.item.namespace, label, "" if joined else str(pod.item))
+        found.setdefault(key, []).append(pod)
+    return list(found.values())
 
 
 class _Run:
@@ -105,6 +137,53 @@ class _Run:
             break
         return Simulated(str(template.item), template.role, wanted, tuple(placed), placement, helps)
 
+    def gang(self, templates: Sequence[PodTemplate]) -> list[Simulated]:
+        """Places the pods of a gang, one group for each template."""
+        by_template = [list(pods_of(one, self.cluster.nodes)) for one in templates]
+        pods = [pod for of_one in by_template for pod in of_one]
+        self._pods += pods
+        self.cluster.snapshot = self._snapshot()
+        first = templates[0]
+        name = f"{first.item.namespace}/{text(first.labels.get(LABEL))}"
+        try:
+            size = size_from(first.annotations, len(pods))
+            found = answer(self.cluster, self._wish(name, first, tuple(pods), size))
+        except DragoonError as error:
+            found = GangAnswer(name, Verdict.NEVER, error.message)
+        placed = {} if found.plan is None else self._keep(found.plan)
+        return [
+            Simulated(
+                str(template.item),
+                template.role,
+                len(of_one),
+                tuple(placed[one] for pod in of_one if (one := "/".join(identity(pod))) in placed),
+                None,
+                gang=found,
+            )
+            for template, of_one in zip(templates, by_template, strict=True)
+        ]
+
+    def _wish(self, name: str, first: PodTemplate, pods: tuple[Raw, ...], size: int) -> GangWish:
+        """What the gang is to be; a Gang of that name that a user wrote says more than labels."""
+        label = text(first.labels.get(LABEL))
+        written = find_gang(self.cluster.snapshot, first.item.namespace, label)
+        if written is None:
+            return GangWish(name, pods, size)
+        spec = written.spec
+        return GangWish(name, pods, spec.size, spec.max_size, spec.topology)
+
+    def _keep(self, plan: GangPlan) -> dict[str, Placed]:
+        """The members by namespace and name; from now on they hold their devices."""
+        found: dict[str, Placed] = {}
+        for one in plan.placements:
+            devices: list[GivenDevice] = []
+            for claim in one.pod.claims:
+                allocation = one.allocations.get(text(mapping(claim.get("metadata")).get("uid")))
+                if allocation is not None:
+                    devices += self._held(claim, allocation)
+            found[str(one.pod)] = Placed(str(one.pod), one.node, tuple(devices))
+        return found
+
     def claim(self, item: Item) -> Simulated | None:
         """Places a claim that no pod of the files uses; None for the others."""
         claim = self._claims[item.namespace, item.name]
@@ -120,12 +199,15 @@ class _Run:
     def _placed(self, owner: Raw, claims: PodClaims, placement: Placement) -> Placed:
         devices: list[GivenDevice] = []
         for claim, allocation in zip(claims.pending, placement.allocations, strict=True):
-            status = {**mapping(claim.get("status")), "allocation": allocation}
-            held = {**claim, "status": status}
-            self._claims[identity(held)] = held
-            self.cluster.with_claim(held)
-            devices += given(held, self.cluster.snapshot)
+            devices += self._held(claim, allocation)
         return Placed("/".join(identity(owner)), placement.node, tuple(devices))
+
+    def _held(self, claim: Raw, allocation: Raw) -> Sequence[GivenDevice]:
+        """The devices of the claim, which holds them from now on."""
+        held = {**claim, "status": {**mapping(claim.get("status")), "allocation": allocation}}
+        self._claims[identity(held)] = held
+        self.cluster.with_claim(held)
+        return given(held, self.cluster.snapshot)
 
     def _snapshot(self) -> ClusterSnapshot:
         return self.cluster.snapshot.replacing(claims=tuple(self._claims.values()))

@@ -8,6 +8,7 @@ from dragoon.diagnose.manifests import Item, Raw, mapping, text
 from dragoon.kube.port import (
     CLAIMS,
     CLASSES,
+    GANGS,
     NODES,
     PODS,
     SLICES,
@@ -24,6 +25,7 @@ PARTS: Final[Mapping[str, Resource]] = {
     "pods": PODS,
     "nodes": NODES,
     "taint_rules": TAINT_RULES,
+    "gangs": GANGS,
 }
 """The fields of a snapshot that hold objects, and what each holds."""
 
@@ -44,6 +46,7 @@ class ClusterSnapshot:
     pods: tuple[Raw, ...] = ()
     nodes: tuple[Raw, ...] = ()
     taint_rules: tuple[Raw, ...] = ()
+    gangs: tuple[Raw, ...] = ()
     source: str = ""
     missing: tuple[str, ...] = ()
 

@@ -22,6 +22,7 @@ class PodTemplate:
     path: str
     spec: Raw
     labels: Raw
+    annotations: Raw
     count: int
 
     @property
@@ -49,13 +50,20 @@ def _objects(item: Item, field: str) -> list[Raw]:
 
 def _made(item: Item, template: Any, path: str, count: int, role: str = "") -> PodTemplate:
     template = mapping(template)
-    labels = mapping(mapping(template.get("metadata")).get("labels"))
-    return PodTemplate(item, role, f"{path}.spec", mapping(template.get("spec")), labels, count)
+    labels, annotations = _metadata(template)
+    spec = mapping(template.get("spec"))
+    return PodTemplate(item, role, f"{path}.spec", spec, labels, annotations, count)
+
+
+def _metadata(raw: Raw) -> tuple[Raw, Raw]:
+    """Labels and annotations."""
+    metadata = mapping(raw.get("metadata"))
+    return mapping(metadata.get("labels")), mapping(metadata.get("annotations"))
 
 
 def _pod(item: Item) -> Iterator[PodTemplate]:
-    labels = mapping(mapping(item.raw.get("metadata")).get("labels"))
-    yield PodTemplate(item, "", "spec", mapping(item.raw.get("spec")), labels, 1)
+    labels, annotations = _metadata(item.raw)
+    yield PodTemplate(item, "", "spec", mapping(item.raw.get("spec")), labels, annotations, 1)
 
 
 def _replicated(item: Item) -> Iterator[PodTemplate]:

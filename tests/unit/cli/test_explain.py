@@ -73,7 +73,6 @@ async def test_a_live_pod_is_explained_and_nothing_is_written(
     told = capsys.readouterr().out
     assert "needs 3 devices" in told
     assert "2 instead of 3" in told
-    assert "devicetaintrules" in told
 
 
 async def test_a_live_cluster_is_simulated_and_nothing_is_written(

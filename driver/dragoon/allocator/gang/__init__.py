@@ -6,6 +6,12 @@ Invariants: what is planned kube-scheduler's allocator allows, member by member,
 room for it (`fit`); `verifying` shares no logic with the search; NoRoom is said only where no
 placement exists, SearchStopped where that is not known; the same input gives the same plan but for
 share IDs, which are injected.
+
+Parts, in the order data flow: reading (raw to asks), checking, shapes (members that are alike),
+alike and terrain (nodes that are alike), offers, preference and seats (devices of one node), bounds,
+packing, narrowing (topology), spreading (devices of several nodes), realising, scoring, attempt (all
+of these once), settling (members beyond the minimum), planning. For the reasons: telling, changing,
+releasing, advice. For the check: rendering, verifying.
 """
 
 from dragoon.allocator.gang.model import (

@@ -20,14 +20,14 @@ PODS: Final = "pods"
 
 def refusal(pod: PodAsk, node: NodeFacts) -> str:
     """Why the node does not take the pod, however empty it is; empty text if it does."""
-    if pod.node:
-        return "" if pod.node == node.name else f"the pod is bound to node {pod.node}"
+    if pod.node and pod.node != node.name:
+        return f"the pod is bound to node {pod.node}"
     for label, value in pod.node_selector.items():
         if node.labels.get(label) != value:
             return f"nodeSelector {label}={value}"
     if pod.affinity is not None and not admits(pod.affinity, node.name, node.labels):
         return "node affinity"
-    return _taint(pod, node)
+    return "" if pod.node else _taint(pod, node)
 
 
 def admits(selector: Raw, name: str, labels: Mapping[str, str]) -> bool:

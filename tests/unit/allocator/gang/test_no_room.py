@@ -1,6 +1,7 @@
 """Why there is no room, whether there ever will be, and what would help."""
 
 from dataclasses import replace
+from typing import Any
 
 from dragoon.allocator.gang import NoRoom, Outcome, PlacementSnapshot
 from dragoon.api.gang import Level, Topology
@@ -21,7 +22,7 @@ from tests.unit.allocator.objects import Raw, holding
 PAIRS = ("a", "a", "b", "b", "c", "c", "d", "d")
 
 
-def pairs(*held: Raw, **facts: object) -> PlacementSnapshot:
+def pairs(*held: Raw, **facts: Any) -> PlacementSnapshot:
     """Two nodes of four linked pairs each."""
     slices = [one for name in ("n1", "n2") for one in slices_of(name, gpus(*PAIRS))]
     return snapshot([node("n1"), node("n2", **facts)], slices, held)

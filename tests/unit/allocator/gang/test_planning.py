@@ -34,8 +34,8 @@ from tests.unit.allocator.gang.objects import (
 from tests.unit.allocator.objects import DRIVER, Raw, device, holding, slice_of
 
 PAIRS = ("a", "a", "b", "b", "c", "c", "d", "d")
-LARGE = {"capacity": {"memory": {"value": "80Gi"}}}
-SMALL = {"capacity": {"memory": {"value": "16Gi"}}}
+LARGE: Raw = {"capacity": {"memory": {"value": "80Gi"}}}
+SMALL: Raw = {"capacity": {"memory": {"value": "16Gi"}}}
 LARGE_ONLY = f"device.capacity['{DRIVER}'].memory.compareTo(quantity('79Gi')) >= 0"
 RACK = Level(node_label="rack")
 
@@ -366,11 +366,9 @@ class TestMembers:
 
     def test_a_replacement_gets_the_place_and_the_devices_of_the_dead_one(self) -> None:
         slot = Slot("n2", (DeviceId(DRIVER, "n2/gpu", "gpu-5"),))
-        alive = [
-            replace(one, node="n1", claims=(holding(f"gpu-{i}", pool="n1/gpu", name=f"h{i}"),))
-            for i, one in enumerate(members(3))
-        ]
-        cluster = two_nodes_of_pairs(*(one.claims[0] for one in alive))
+        held = [holding(f"gpu-{i}", pool="n1/gpu", name=f"h{i}") for i in range(3)]
+        alive = [replace(one, node="n1", claims=(held[i],)) for i, one in enumerate(members(3))]
+        cluster = two_nodes_of_pairs(*held)
         new = replace(members(4, wish())[3], slot=slot)
         assert devices_of(planned(cluster, gang([*alive, new]))) == {"w3": ["n2/gpu-5"]}
         taken = two_nodes_of_pairs(holding("gpu-5", pool="n2/gpu", name="thief"))

@@ -127,7 +127,7 @@ def test_rules_that_are_not_looked_at_are_named() -> None:
 
 
 def test_an_ask_has_what_the_pod_says() -> None:
-    required = {"nodeSelectorTerms": [{"matchExpressions": []}]}
+    required: Raw = {"nodeSelectorTerms": [{"matchExpressions": []}]}
     ask = pod_ask(
         pod(
             container(cpu="1"),
