@@ -100,7 +100,8 @@ A card that cannot change its MIG mode, because somebody uses it or because it m
 `dragoon.dev/blocked` (NoSchedule) on those of its devices that need the change, and only on those. The value
 has the code and who is in the way, as far as 63 characters go. The taint goes within 10 s after the process
 has ended, the instances are gone or the mode is as it was needed; where nobody can see the cause, after five
-minutes, and then the next claim tells. Lost cards have their own taint (`dragoon.dev/lost`).
+minutes, and then the next claim tells. Lost cards have their own taint (`dragoon.dev/lost`). Why the scheduler
+is told by taints, and not by binding conditions: [publishing.md](publishing.md).
 
 ## Eviction
 
@@ -110,16 +111,6 @@ of the device: `Ready=False`, and `data.onRefusal: Evict`. A refusal that may pa
 default, `Report`, a final one has `data.onRefusal: Report`. Since Kubernetes 1.36 the plugin of the claim's
 node is the only ServiceAccount that may write this field, so nobody can have a foreign pod evicted by editing a claim. In code:
 `dragoon.api.device_status.wants_eviction(claim, driver)`.
-
-## Why not binding conditions
-
-Kubernetes can hold a pod back until a driver says that its devices are there (`bindingConditions`, KEP-5007, on
-since 1.36), and take the devices back when it says no. Tried on kube-scheduler 1.37.2, with a driver that
-answers at once: a pod is bound 5.0 to 5.3 s after it was made, against 0.04 to 0.16 s without, for the scheduler
-looks every 5 s. After a no it takes the allocation back within 7 s and then chooses the same device again, 12 s in
-all. And the plugin would have to make MIG instances before any kubelet asks: it would watch all claims of the cluster,
-and guess which pod will come. So Dragoon does not use them: the taint keeps the next pod off the device, and
-eviction frees the one that was refused.
 
 ## Rights
 
