@@ -1,11 +1,13 @@
 """What the audit reports of the processes on a node's cards."""
 
+import asyncio
 from pathlib import Path
 
 from dragoon.api.enforcement import Tier
 from dragoon.gpu.limits import MemoryLimit
 from dragoon.gpu.limits_memory import MemoryCaps
 from dragoon.kube.port import PODS, Object
+from dragoon.prepare.audit.auditing import PAUSE_S
 from dragoon.prepare.audit.judging import Cause
 from dragoon.prepare.effects_memory import MemoryEffects
 from dragoon.prepare.enforcement.hami import region_file
@@ -21,7 +23,7 @@ from tests.unit.prepare.audit.auditbed import (
 )
 from tests.unit.prepare.audit.auditbed import running as reported
 from tests.unit.prepare.enforcement.test_region import running
-from tests.unit.prepare.scene import gpu, result
+from tests.unit.prepare.scene import gpu, result, until
 from tests.unit.prepare.sharing import GIB, PATHS, container, pod_with_claims, share
 
 CARD = gpu(0).address
@@ -321,3 +323,43 @@ async def test_static_pods_are_found_by_the_uid_that_the_kubelet_gives_them(
     (found,) = await it.twice()
     assert found.pod is not None
     assert (found.pod.name, found.pod.uid) == ("static", pod["metadata"]["uid"])
+
+
+async def test_the_api_server_is_asked_only_for_pods_that_are_not_known(tmp_path: Path) -> None:
+    it = bed(tmp_path)
+    asked = it.scene.api.faults.calls
+    pod, _ = await with_share(it)
+    load_library(it, pod)
+
+    def lists() -> int:
+        return sum(call.verb == "list" for call in asked)
+
+    before = lists()
+    await it.audit.look()
+    assert lists() == before, "nobody uses a GPU"
+    it.run(0, 100, cgroup_of(pod))
+    for _ in range(5):
+        await it.twice()
+    assert lists() == before + 1
+    it.run(1, 101, "/kubepods/pod6b4f2b1c-0f0e-4c7e-9d3a-1f2e3d4c5b6a")
+    for _ in range(5):
+        await it.audit.look()
+    assert lists() == before + 2, "one that stays unknown is asked for every ten seconds"
+    it.scene.clock.advance(10)
+    await it.audit.look()
+    assert lists() == before + 3
+
+
+async def test_it_looks_for_ever(tmp_path: Path) -> None:
+    it = bed(tmp_path)
+    stranger = await plain_pod(it.scene, "stranger")
+    it.run(0, 100, cgroup_of(stranger))
+    life = asyncio.create_task(it.audit.run())
+
+    def told() -> bool:
+        it.scene.clock.advance(PAUSE_S)
+        return bool(it.reports)
+
+    await until(told)
+    life.cancel()
+    assert [one.cause for one in it.reports[0]] == [Cause.WITHOUT_CLAIM]
