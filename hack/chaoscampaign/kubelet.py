@@ -21,15 +21,11 @@ class Kubelet:
     async def meet(self) -> None:
         """Waits for the registration socket, asks who is there, and notifies. May be repeated.
 
-        Raises KubeletError when the process dies meanwhile.
+        As the kubelet does, it tries again where it gets no answer within a second.
         """
         await self.close()
-        while not self._registration.exists():  # noqa: ASYNC110 - a file is announced by nobody
+        while not await self._registered():  # noqa: ASYNC110 - sockets are announced by nobody
             await asyncio.sleep(_POLL_S)
-        async with open_channel(self._registration) as channel:
-            info = await get_info(channel)
-            self._client = DraClient(info.endpoint, DRA_VERSIONS[0])
-            await notify(channel)
 
     async def prepare(self, claim: ClaimRef, *, timeout: float = 45.0) -> ClaimAnswer:
         """One claim. Raises KubeletError when the call as a whole fails."""
@@ -44,6 +40,18 @@ class Kubelet:
         client, self._client = self._client, None
         if client is not None:
             await client.close()
+
+    async def _registered(self) -> bool:
+        if not self._registration.exists():
+            return False
+        try:
+            async with open_channel(self._registration) as channel:
+                info = await get_info(channel)
+                await notify(channel)
+        except KubeletError:
+            return False
+        self._client = DraClient(info.endpoint, DRA_VERSIONS[0])
+        return True
 
     @property
     def _connected(self) -> DraClient:

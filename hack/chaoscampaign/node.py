@@ -3,6 +3,7 @@
 import asyncio
 import hashlib
 import multiprocessing
+import os
 import shutil
 import signal
 import uuid
@@ -113,6 +114,7 @@ class Node:
             board=str(self.root / "board"),
             trace=str(self.trace),
             log=str(self.log),
+            campaign=os.getpid(),
             left_out=self._left_out,
         )
         self._process = self._spawn.Process(
