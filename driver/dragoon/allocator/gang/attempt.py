@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import groupby
 from typing import Any
 
 from dragoon.allocator.constraints import attribute_of
@@ -179,12 +180,12 @@ def _fill_in_order(packed: Packed, shapes: Sequence[Shape], blocks: Sequence[Blo
     """One block after the other; where one does not fit, those like it do not either."""
     shape_of = {id(block): shape for shape in shapes for block in shape.blocks}
     full: set[int] = set()
-    for block in blocks:
-        shape = shape_of[id(block)]
-        if shape.number not in full:
-            needs = [int(one.number == shape.number) for one in shapes]
+    for number, run in groupby(blocks, key=lambda block: shape_of[id(block)].number):
+        count = len(list(run))
+        if number not in full:
+            needs = [count * (one.number == number) for one in shapes]
             if fill(packed.bins, shapes, needs) is not None:
-                full.add(shape.number)
+                full.add(number)
 
 
 def _has_its_place(pod: PodAsk) -> bool:

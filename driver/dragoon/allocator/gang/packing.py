@@ -162,44 +162,64 @@ def _beside(bins: Sequence[Bin], shape: Shape, left: int) -> int:
     return placed
 
 
+class _Tier(NamedTuple):
+    """Fresh nodes that are as good as each other for a shape.
+
+    room: blocks that each takes. spare: devices that each has for them.
+    """
+
+    room: int
+    spare: int
+    clique: Any
+
+
 def _anew(bins: Sequence[Bin], shape: Shape, left: int) -> int:
     """Places blocks on fresh nodes, as few as possible; answers how many."""
     if not left:
         return 0
-    kinds: dict[Any, list[Bin]] = {}
-    for one in reversed(bins):
-        if not one.is_used:
-            kinds.setdefault(one.kind, []).append(one)
-    rooms = {kind: room for kind, alike in kinds.items() if (room := alike[0].room(shape, left))}
+    tiers = _tiers(bins, shape, left)
     per_clique: Counter[Any] = Counter()
-    for kind, room in rooms.items():
-        per_clique[kinds[kind][0].clique] += room * len(kinds[kind])
+    for tier, alike in tiers.items():
+        per_clique[tier.clique] += tier.room * len(alike)
     cliques = {one.clique for one in bins if one.is_used and one.clique is not None}
     placed = 0
-    while placed < left and rooms:
+    while placed < left and tiers:
         rest = left - placed
 
-        def rank(kind: Any, rest: int = rest) -> tuple[Any, ...]:
-            room, one = rooms[kind], kinds[kind][-1]
-            known, clique = one.clique in cliques, per_clique[one.clique]
+        def rank(tier: _Tier, rest: int = rest) -> tuple[Any, ...]:
+            known, clique = tier.clique in cliques, per_clique[tier.clique]
             # The last node: the one of which least is left over. Others: the largest. Of cliques
             # the smallest that has enough.
-            size = one.seats.spare(shape.number) if room >= rest else -room
+            size = tier.spare if tier.room >= rest else -tier.room
             fit = (clique < left, clique if clique >= left else -clique)
-            return (room < rest, size, not known, fit, one.node.name)
+            return (tier.room < rest, size, not known, fit, tiers[tier][-1].node.name)
 
-        kind = min(rooms, key=rank)
-        one = kinds[kind].pop()
-        if not kinds[kind]:
-            del kinds[kind]
-        count = min(rest, rooms[kind])
-        if kind not in kinds:
-            del rooms[kind]
+        tier = min(tiers, key=rank)
+        one = tiers[tier].pop()
+        if not tiers[tier]:
+            del tiers[tier]
         if one.clique is not None:
             cliques.add(one.clique)
+        count = min(rest, tier.room)
         one.add(shape, count)
         placed += count
     return placed
+
+
+def _tiers(bins: Sequence[Bin], shape: Shape, most: int) -> dict[_Tier, list[Bin]]:
+    """Nodes that take the shape and have nothing of the gang yet, by tier, the last name first."""
+    rooms: dict[Any, int] = {}
+    found: dict[_Tier, list[Bin]] = {}
+    for one in reversed(bins):
+        if one.is_used:
+            continue
+        if one.kind not in rooms:
+            rooms[one.kind] = one.room(shape, most)
+        room = rooms[one.kind]
+        if room:
+            tier = _Tier(room, one.seats.spare(shape.number), one.clique)
+            found.setdefault(tier, []).append(one)
+    return found
 
 
 def _exactly(

@@ -90,6 +90,7 @@ class Seats:
         self._doubtful: set[Load] = set()
         self._rooms: dict[tuple[Load, int], int] = {}
         self._free: dict[Request, frozenset[Device] | None] = {}
+        self._spare: dict[int, int] = {}
 
     def seat(self, load: Load) -> Seated | None:
         """The devices of a load, None where none were found; sets `unsure` where that may be wrong."""
@@ -123,8 +124,10 @@ class Seats:
 
     def spare(self, shape: int) -> int:
         """How many devices the requests of a shape could have in all, without those that are shared."""
-        requests = {one: self.free(one) for one in requests_of(self._shapes[shape].claims)}
-        return sum(len(devices) for devices in requests.values() if devices is not None)
+        if shape not in self._spare:
+            found = map(self.free, dict.fromkeys(requests_of(self._shapes[shape].claims)))
+            self._spare[shape] = sum(len(devices) for devices in found if devices is not None)
+        return self._spare[shape]
 
     def _seated(self, load: Load) -> Seated | None:
         """Adds the last block to what is known, else places all of them together."""
