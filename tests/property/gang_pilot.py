@@ -10,7 +10,7 @@ from typing import Any
 
 from dragoon.allocator import ClusterState, Snapshot
 from dragoon.allocator.contention import Contention, contentions
-from dragoon.api.gang import GangObject, gang_of
+from dragoon.api.gang import GangObject, Owner, gang_of
 from dragoon.api.gang_plan import PlannedClaim, PlannedMember, PlannedPool
 from dragoon.api.names import DRIVER_NAME
 from dragoon.gang.arbiter.deciding import arbitrate
@@ -204,7 +204,10 @@ class Pilot:
         )
         snapshot = seen.snapshot()
         job = next(iter(seen.items[JOBS]), None)
-        owner = next((one.owner for one in members if one.owner is not None), None)
+        owner = None
+        if job is not None:
+            name, uid = job["metadata"]["name"], job["metadata"]["uid"]
+            owner = Owner(api_version="batch/v1", kind="Job", name=name, uid=uid)
         return GangView(
             now=START + timedelta(seconds=self.tick),
             tick=self.tick,
@@ -231,7 +234,7 @@ class Pilot:
             listed=self.listed,
             wait=self.wait,
             proposal=self.proposal,
-            owner=owner if job is not None else None,
+            owner=owner,
             suspended=bool(job and job["spec"]["suspend"]),
         )
 

@@ -6,6 +6,7 @@ A look may be cut off anywhere: the next one, of this process or another, goes o
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Final
 
@@ -31,7 +32,7 @@ from dragoon.gang.protocol.model import (
     StartWait,
     WaitUntil,
 )
-from dragoon.gang.records import PodRecord
+from dragoon.gang.records import JobRecord, PodRecord
 from dragoon.gang.remembering import Case, Memory, Pace, Reporter
 from dragoon.gang.telling import Telling
 from dragoon.gang.world import World
@@ -107,6 +108,7 @@ class Looker:
             gang = self._world.copies.gangs.get(case.gang.name, case.gang.namespace)
             if gang is None or gang.uid != case.gang.uid:
                 return
+            case = self._now_of(case)
             view = self._view(gang, case, memory, listed=listed)
             members = view.members
             actions = decide(view, self._settings)
@@ -119,6 +121,25 @@ class Looker:
         self._planning.settle(case.gang.uid, memory)
         await self._telling.tell(case, members, notes, memory)
 
+    def _now_of(self, case: Case) -> Case:
+        """The case with its pods as the copies have them now: what was just written shows."""
+        found = (self._world.copies.pods.get(pod.name, pod.namespace) for pod in case.pods)
+        pods = tuple(
+            now
+            for now, pod in zip(found, case.pods, strict=True)
+            if now is not None and now.uid == pod.uid
+        )
+        return replace(case, pods=pods)
+
+    def _job(self, gang: GangObject, case: Case) -> JobRecord | None:
+        """The Job that we suspended, else the one that all living pods come from."""
+        plan = gang.status.plan
+        if plan is not None and plan.suspended:
+            # Its pods are gone, and it has to be resumed.
+            return self._world.jobs_by_uid.get(plan.suspended)
+        owner = _job_of(case.pods)
+        return self._world.jobs_by_uid.get(owner.uid) if owner is not None else None
+
     def _view(self, gang: GangObject, case: Case, memory: Memory, *, listed: bool) -> GangView:
         world, plan = self._world, gang.status.plan
         members = tuple(
@@ -130,8 +151,7 @@ class Looker:
             snapshot = self._planning.snapshot(gang)
         else:
             snapshot = world.snapshot()
-        owner = _job_of(case.pods)
-        job = world.jobs_by_uid.get(owner.uid) if owner is not None else None
+        job = self._job(gang, case)
         return GangView(
             now=self._now(),
             tick=self._clock(),
@@ -160,7 +180,7 @@ class Looker:
             listed=listed,
             wait=memory.wait,
             proposal=memory.proposal,
-            owner=owner,
+            owner=None if job is None else _owner(job),
             suspended=job is not None and job.suspended,
         )
 
@@ -232,3 +252,7 @@ def _job_of(pods: Iterable[PodRecord]) -> Owner | None:
     owner = owners.pop()
     is_job = owner is not None and owner.kind == "Job" and owner.api_version == "batch/v1"
     return owner if is_job else None
+
+
+def _owner(job: JobRecord) -> Owner:
+    return Owner(api_version="batch/v1", kind="Job", name=job.name, uid=job.uid)

@@ -28,6 +28,7 @@ from dragoon.gang.protocol.model import (
     Member,
     Nominate,
     Ref,
+    RequestPlan,
     Settings,
     Suspend,
     WaitUntil,
@@ -52,13 +53,15 @@ def hold(view: GangView, plan: Plan, settings: Settings) -> tuple[Action, ...]:
         return tidying
     if not plan.held:
         return (Journal(view.gang, None),)
-    return (
-        _evictions(view, plan)
-        or next_round(view)
-        or _nominations(view, plan)
-        or (stuck(view, plan, settings) if not candidates(view) else ())
-        or _grace(view, plan, settings)
-    )
+    return _evictions(view, plan) or next_round(view) or _waiting(view, plan, settings)
+
+
+def _waiting(view: GangView, plan: Plan, settings: Settings) -> tuple[Action, ...]:
+    """What is done about members that do not bind, and when to look again."""
+    found = stuck(view, plan, settings) if not candidates(view) else ()
+    if any(isinstance(one, Journal | RequestPlan) for one in found):
+        return found
+    return found + _nominations(view, plan) + _grace(view, plan, settings)
 
 
 def _with_held(

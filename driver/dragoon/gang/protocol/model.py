@@ -172,7 +172,8 @@ class GangView:
     the last write of this gang. misfits: planned pods that do not fit on their planned node any
     more, and why, by UID (absent: fits). nodes: names of all nodes. wait, proposal: what this
     process remembers. suspended: the owner Job's spec.suspend. owner: the Job to suspend, with
-    which all members go; None where the members have another owner or none.
+    which all members go; None where the members have another owner or none. While the plan says that
+    a Job is suspended, that Job, whether it has pods or not; None where it is gone.
     """
 
     now: datetime
