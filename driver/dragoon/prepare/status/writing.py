@@ -66,6 +66,7 @@ class _Page:
     """What is known of one claim, and when it is written next (None: nothing to write)."""
 
     ref: ClaimRef
+    backoff: Backoff
     refused: Refused | None = None
     released: bool = False
     marks: dict[str, tuple[Mark, ...]] = field(default_factory=dict)
@@ -74,7 +75,6 @@ class _Page:
     announced: tuple[str, str] = ("", "")
     """The code that was told, and the UID of the pod or claim that it was told about."""
     due: float | None = None
-    backoff: Backoff = field(default_factory=lambda: Backoff(first=0.1, limit=_NEVER))
 
 
 class StatusWriter:
@@ -166,7 +166,10 @@ class StatusWriter:
                     self._plan(page, 0.0)
 
     def _page(self, claim: ClaimRef) -> _Page:
-        page = self._pages.setdefault(claim.uid, _Page(claim))
+        page = self._pages.get(claim.uid)
+        if page is None:
+            page = _Page(claim, Backoff(first=0.1, limit=self._pace.retry_s))
+            self._pages[claim.uid] = page
         self._pages.move_to_end(claim.uid)
         while len(self._pages) > _KNOWN:
             self._pages.popitem(last=False)
@@ -200,8 +203,8 @@ class StatusWriter:
                 await self._tell(page)
         except (DragoonError, TimeoutError) as error:
             failure = error if isinstance(error, DragoonError) else ApiUnavailableError("no answer")
-            pause = min(page.backoff.next(), self._pace.retry_s)
-            page.due = self._clock.now() + (pause if failure.retryable else self._pace.refused_s)
+            pause = page.backoff.next() if failure.retryable else self._pace.refused_s
+            page.due = self._clock.now() + pause
             self._observer(StatusWritten(page.ref, failure))
         else:
             page.backoff.reset()
