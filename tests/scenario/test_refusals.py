@@ -2,16 +2,28 @@
 
 import asyncio
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from dragoon.api import device_status, names
 from dragoon.api.claims import ClaimRef
+from dragoon.api.forms import Form
 from dragoon.errors import KubeletError
+from dragoon.gpu.faults import CardInUseError
+from dragoon.gpu.obstacles import Obstacle
+from dragoon.gpu.opening import open_gpus
+from dragoon.gpu.port import FixedGpus
 from dragoon.gpu.sim.hardware import Hardware
+from dragoon.gpu.sim.occupants import ProcessState
 from dragoon.kube.port import CLAIMS, EVENTS, PODS, Object
+from dragoon.prepare.blocking import Blocking
+from dragoon.prepare.cards import DriverCards
+from dragoon.prepare.effects import HostEffects
+from dragoon.publish.blocking import taint
 from tests.scenario.pluginbed import DRIVER, NODE, Bed, until
+from tests.unit.prepare.scene import Scene, result
 
 A100 = "dgx-a100-40gb"
 
@@ -153,3 +165,35 @@ async def test_a_prepared_claim_says_what_it_has_and_loses_nothing_in_a_restart(
             await kubelet.prepare(DRIVER, [later])
             await becomes(bed, later, "True", "Prepared")
             assert await raw(bed, claim) == before
+
+
+async def test_c21_a_process_in_the_way_of_mig_is_named_in_the_taint_until_it_has_ended(
+    tmp_path: Path,
+) -> None:
+    gpus = open_gpus("dgx-h100", tmp_path / "gpus.json", node=NODE, beside_driver=True)
+    hardware = Hardware(tmp_path / "gpus.json")
+    hardware.run(0, ProcessState(4711, "python", 1 << 30))
+    scene = Scene(root=tmp_path, gpus=FixedGpus(gpus.inventory()))
+    effects = HostEffects(Path("/proc"), DriverCards(gpus.limits, gpus.mig))
+    engine = await scene.started(effects, forms=lambda: tuple(Form), wait_s=0.0)
+    device = "gpu-0000-11-00-0-mig-3g40gb-4"
+    claim = await scene.claim("c", result(device=device))
+    shown: list[tuple[Obstacle, ...]] = []
+    blocking = Blocking(gpus.mig, gpus.processes, shown.append, lambda: None)
+    watching = asyncio.create_task(blocking.run())
+
+    with pytest.raises(CardInUseError, match=r"python \(pid 4711\)"):
+        await engine.prepare(claim)
+    blocking.observe(scene.events[-1])
+    await until("it is blocked", lambda: bool(shown))
+    (obstacle,) = shown[-1]
+    assert obstacle.blocks(device)
+    assert taint(obstacle).value == "CardInUse-python-pid-4711"
+
+    hardware.end(0, 4711)
+    blocking.look_now()
+    await until("it is free", lambda: shown[-1] == ())
+    assert [one.device for one in await engine.prepare(claim)] == [device]
+    watching.cancel()
+    await asyncio.gather(watching, return_exceptions=True)
+    gpus.close()
