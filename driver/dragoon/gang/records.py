@@ -29,6 +29,19 @@ _KEPT_METADATA: Final = (
     "ownerReferences",
     "finalizers",
 )
+_KEPT_OF_USERS: Final = frozenset(("nodeName", "schedulingGates", "resourceClaims"))
+"""Of the spec of a pod that uses claims and is in no gang."""
+_KEPT_OF_MEMBERS: Final = _KEPT_OF_USERS | {
+    *("affinity", "nodeSelector", "tolerations", "topologySpreadConstraints", "volumes"),
+    *("containers", "initContainers", "overhead", "resources"),
+    *("schedulerName", "priority", "priorityClassName"),
+}
+_KEPT_OF_CONTAINERS: Final = frozenset(("name", "resources", "ports", "restartPolicy"))
+_KEPT_OF_STATUS: Final = frozenset(
+    ("phase", "conditions", "resourceClaimStatuses", "nominatedNodeName")
+)
+_STATUSES: Final = ("containerStatuses", "initContainerStatuses")
+_KEPT_OF_STATUSES: Final = frozenset(("name", "resources", "allocatedResources"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,8 +50,8 @@ class PodRecord:
 
     group: the value of the gang label, None without it. owner: its controller. gated: our gate is
     there; waits: any gate is. pinned: every term of its affinity names its node, as for pods that we
-    ungated. claims: names of its claims, as its status has them. raw: the pod
-    without managedFields, None for one that has neither the label nor a claim.
+    ungated. claims: names of its claims, as its status has them. raw: the parts of the pod that are
+    decided on, None for one that has neither the label nor a claim.
     """
 
     namespace: str
@@ -118,7 +131,7 @@ def pod_record(raw: Raw) -> PodRecord:
         claims=_claims(spec, status),
         annotations=(meta.get("annotations") or {}) if group is not None else {},
         labels=labels if group is not None else {},
-        raw=trimmed(raw) if kept else None,
+        raw=_kept(raw, _KEPT_OF_MEMBERS if group is not None else _KEPT_OF_USERS) if kept else None,
     )
 
 
@@ -135,6 +148,25 @@ def job_record(raw: Raw) -> JobRecord:
         completions=spec.get("completions"),
         owner=controller_of(raw),
     )
+
+
+def _kept(raw: Raw, fields: frozenset[str]) -> Raw:
+    """A pod without what nobody decides on: environments, mounts and probes are most of it."""
+    spec = _only(raw.get("spec") or {}, fields)
+    for name in ("containers", "initContainers"):
+        if name in spec:
+            spec[name] = [_only(one, _KEPT_OF_CONTAINERS) for one in spec[name]]
+    whole = raw.get("status") or {}
+    status = _only(whole, _KEPT_OF_STATUS)
+    if "containers" in spec:
+        for name in _STATUSES:
+            if name in whole:
+                status[name] = [_only(one, _KEPT_OF_STATUSES) for one in whole[name]]
+    return {**trimmed(raw), "spec": spec, "status": status}
+
+
+def _only(raw: Raw, fields: frozenset[str]) -> dict[str, Any]:
+    return {name: value for name, value in raw.items() if name in fields}
 
 
 def trimmed(raw: Raw) -> Raw:
