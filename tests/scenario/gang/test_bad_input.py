@@ -127,7 +127,7 @@ async def test_a_label_changed_on_a_placed_pod_is_told() -> None:
         await until("it is told", told)
         # It holds devices of the first gang, and is placed for no other.
         assert await bed.see("k") is None
-        assert len(await bed.bound("j") | await bed.bound("k")) == 2
+        assert len({**await bed.bound("j"), **await bed.bound("k")}) == 2
 
 
 async def test_pods_without_the_gate_are_told_and_never_placed() -> None:

@@ -36,7 +36,7 @@ async def test_c37_two_controllers_give_no_device_twice() -> None:
 
         async def settled() -> bool:
             phases = [
-                found.status.phase
+                str(found.status.phase)
                 for index in range(6)
                 if (found := await bed.see(f"g{index}")) is not None
             ]

@@ -51,7 +51,7 @@ def rights(*rules: Rule) -> set[tuple[str, str]]:
 async def test_every_call_is_granted_and_nothing_is_granted_that_is_never_called() -> None:
     async with Bed().up() as bed:
         recording = Recording(bed.api)
-        async with bed.controller(recording) as controller:  # type: ignore[arg-type]
+        async with bed.controller(recording) as controller:
             await until("it is ready", lambda: not controller.not_ready())
             # A rule whose creation was answered by a conflict is read.
             bed.api.faults.lose_answer(

@@ -5,7 +5,7 @@ import pytest
 
 from dragoon.kube.leading import Election, LeadershipLostError, Timing
 from dragoon.kube.memory import MemoryApi
-from dragoon.kube.port import LEASES
+from dragoon.kube.port import LEASES, Object
 
 TIMING = Timing(lease=15, renew=10, retry=2)
 
@@ -116,8 +116,8 @@ async def test_a_leader_that_stops_hands_over_at_once(time: Time) -> None:
 
 async def test_a_leader_that_dies_is_waited_for_and_then_replaced(time: Time) -> None:
     api = MemoryApi()
-    body = {"metadata": {"name": "lease", "namespace": "d"}}
-    body["spec"] = {"holderIdentity": "dead", "leaseDurationSeconds": 15}  # type: ignore[assignment]
+    body: Object = {"metadata": {"name": "lease", "namespace": "d"}}
+    body["spec"] = {"holderIdentity": "dead", "leaseDurationSeconds": 15}
     await api.create(LEASES, body)
     two = Candidate(api, time, "two")
     await time.pass_(14)
@@ -130,9 +130,9 @@ async def test_a_leader_that_dies_is_waited_for_and_then_replaced(time: Time) ->
 async def test_a_clock_that_is_wrong_does_not_matter(time: Time) -> None:
     """What the lease says of the time is never compared with ours."""
     api = MemoryApi()
-    body = {"metadata": {"name": "lease", "namespace": "d"}}
+    body: Object = {"metadata": {"name": "lease", "namespace": "d"}}
     old = "2001-01-01T00:00:00.000000Z"
-    body["spec"] = {  # type: ignore[assignment]
+    body["spec"] = {
         "holderIdentity": "slow",
         "leaseDurationSeconds": 15,
         "renewTime": old,
