@@ -2,22 +2,15 @@
 
 import asyncio
 import errno
-from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
 from chaoscampaign import truth
 from chaoscampaign.board import Deed, Kind
 from chaoscampaign.campaign import Call, Campaign
-from chaoscampaign.outages import after_boot
+from chaoscampaign.outages import API_ERRORS, after_boot
 from chaoscampaign.rollback import roll_back
 from chaoscampaign.workload import Pod, Wish
-from dragoon.errors import (
-    ApiConflictError,
-    ApiError,
-    ApiGoneError,
-    ApiUnavailableError,
-)
 from dragoon.kube.port import CLAIMS
 
 _ERRNOS = (errno.ENOSPC, errno.EIO, errno.EDQUOT, errno.EROFS)
@@ -115,21 +108,14 @@ async def hang_driver(campaign: Campaign, wish: Wish, call: Call, point: int) ->
 
 async def api_fails(campaign: Campaign, wish: Wish, call: Call) -> None:
     """The API server answers the plugin's next reads with an error, or late, or not at all."""
-    errors: dict[str, Callable[[], ApiError]] = {
-        "409": lambda: ApiConflictError("conflict", status=409),
-        "410": lambda: ApiGoneError("too old", status=410),
-        "429": lambda: ApiUnavailableError("too many", status=429),
-        "500": lambda: ApiError("internal error", status=500),
-        "503": lambda: ApiUnavailableError("away", status=503),
-    }
-    name = campaign.rng.choice([*errors, "slow"])
+    name = campaign.rng.choice([*API_ERRORS, "slow"])
     campaign.begin(f"API server: {name} at {call} {wish.kind}")
     pod = await _ready_for(campaign, wish, call)
     faults = campaign.node.memory.faults
     if name == "slow":
         fault = faults.hang(verb="get", resource=CLAIMS)
     else:
-        fault = faults.fail(error=errors[name], verb="get", resource=CLAIMS, times=2)
+        fault = faults.fail(error=API_ERRORS[name], verb="get", resource=CLAIMS, times=2)
     campaign.tally.faults += 1
     asked = asyncio.create_task(campaign.call(call, pod))
     with suppress(TimeoutError):

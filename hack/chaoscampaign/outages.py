@@ -6,7 +6,16 @@ from collections.abc import Awaitable, Callable
 from chaoscampaign.board import Deed, Kind
 from chaoscampaign.campaign import Call, Campaign
 from chaoscampaign.workload import Pod
+from dragoon.errors import ApiConflictError, ApiError, ApiGoneError, ApiUnavailableError
 from dragoon.kube.port import SLICES
+
+API_ERRORS: dict[str, Callable[[], ApiError]] = {
+    "409": lambda: ApiConflictError("conflict", status=409),
+    "410": lambda: ApiGoneError("too old", status=410),
+    "429": lambda: ApiUnavailableError("too many", status=429),
+    "500": lambda: ApiError("internal error", status=500),
+    "503": lambda: ApiUnavailableError("away", status=503),
+}
 
 
 async def crowded(campaign: Campaign, deed: Callable[[Campaign], Awaitable[None]]) -> None:
@@ -36,6 +45,20 @@ async def watches_break(campaign: Campaign) -> None:
         await campaign.node.memory.delete(SLICES, one["metadata"]["name"])
     campaign.node.memory.compact()
     await campaign.node.settled()
+    await campaign.quiet()
+
+
+async def slices_refused(campaign: Campaign) -> None:
+    """Somebody deletes our slices, and the first writes of new ones fail."""
+    name = campaign.rng.choice([*API_ERRORS])
+    campaign.begin(f"slices deleted, API server: {name} at the writes")
+    campaign.tally.faults += 1
+    faults = campaign.node.memory.faults
+    for one in await campaign.node.slices():
+        await campaign.node.memory.delete(SLICES, one["metadata"]["name"])
+    faults.fail(error=API_ERRORS[name], verb="create", resource=SLICES, times=2)
+    await campaign.node.settled()
+    faults.clear()
     await campaign.quiet()
 
 

@@ -87,6 +87,7 @@ class RealCampaign:
                 lambda c: outages.crowded(c, outages.reboot),
                 lambda c: outages.crowded(c, outages.watches_break),
                 lambda c: outages.crowded(c, outages.kubelet_restarts),
+                outages.slices_refused,
                 lambda c: outages.crowded(c, outages.cdi_folder_emptied),
                 outages.killed_under_load,
                 outages.killed_under_load,
