@@ -35,10 +35,12 @@ Name = tuple[str, str]
 
 @dataclass(frozen=True)
 class Scene:
-    """A cluster and a gang, also as the brute force reads them."""
+    """A cluster and a gang, also as the brute force reads them, and as raw objects."""
 
     snapshot: PlacementSnapshot
     ask: GangAsk
+    slices: list[Raw]
+    holders: list[Raw]
     devices: dict[Name, Raw]
     held: set[Name]
 
@@ -69,7 +71,8 @@ def random_scene(random: Random) -> Scene:
         holding(device, pool=f"{where}/gpu", name=f"held-{where}-{device}")
         for where, device in sorted(held)
     ]
-    return Scene(snapshot(nodes, slices, holders), random_gang(random), devices, held)
+    known = snapshot(nodes, slices, holders)
+    return Scene(known, random_gang(random), slices, holders, devices, held)
 
 
 def random_devices(random: Random, name: str) -> tuple[list[Raw], list[Raw]]:

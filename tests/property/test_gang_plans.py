@@ -3,7 +3,7 @@
 from itertools import count
 from random import Random
 
-from hypothesis import event, given
+from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
 from dragoon.allocator.gang import GangPlan, NoRoom, Outcome, plan
@@ -22,6 +22,7 @@ def planned(scene: Scene) -> Outcome:
     return plan(scene.snapshot, scene.ask, share_ids=lambda: f"share-{next(numbers)}")
 
 
+@settings(deadline=None)
 @given(SEEDS)
 def test_a_placement_is_found_exactly_where_one_exists(seed: int) -> None:
     scene = scene_of(seed)
@@ -30,6 +31,7 @@ def test_a_placement_is_found_exactly_where_one_exists(seed: int) -> None:
     assert isinstance(outcome, GangPlan if has_placement(scene) else NoRoom), outcome
 
 
+@settings(deadline=None)
 @given(SEEDS)
 def test_every_plan_passes_the_verifier(seed: int) -> None:
     scene = scene_of(seed)
@@ -38,6 +40,7 @@ def test_every_plan_passes_the_verifier(seed: int) -> None:
         assert not verify_plan(scene.snapshot, scene.ask, outcome)
 
 
+@settings(deadline=None)
 @given(SEEDS)
 def test_the_same_input_gives_the_same_plan(seed: int) -> None:
     first, second = planned(scene_of(seed)), planned(scene_of(seed))

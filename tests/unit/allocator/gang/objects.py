@@ -101,13 +101,19 @@ def snapshot(
 
 def wish(amount: int = 1, class_name: str = "whole", name: str = "g", **fields: Any) -> Raw:
     """A request."""
-    return {"name": name, "exactly": {"deviceClassName": class_name, "count": amount, **fields}}
+    exactly = {"deviceClassName": class_name, "allocationMode": "ExactCount", "count": amount}
+    return {"name": name, "exactly": {**exactly, **fields}}
 
 
 def either(*alternatives: tuple[str, int], name: str = "g") -> Raw:
     """A request with alternatives: class and count of each, the best first."""
     subs = [
-        {"name": f"a{index}", "deviceClassName": class_name, "count": amount}
+        {
+            "name": f"a{index}",
+            "deviceClassName": class_name,
+            "allocationMode": "ExactCount",
+            "count": amount,
+        }
         for index, (class_name, amount) in enumerate(alternatives)
     ]
     return {"name": name, "firstAvailable": subs}
