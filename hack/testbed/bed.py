@@ -94,6 +94,17 @@ class Bed:
         }
         return set(nodes.split()), named
 
+    def device_health(self, pod: str, namespace: str) -> Object | None:
+        """What a pod's status says of its only device; None before the kubelet has said it."""
+        found = self.get("pod", pod, namespace)
+        assert found is not None
+        (status,) = found["status"]["containerStatuses"]
+        for claim in status.get("allocatedResourcesStatus") or ():
+            device: Object
+            (device,) = claim["resources"]
+            return device
+        return None
+
     def allocated(self, claim: str, namespace: str) -> list[str]:
         """The names of the devices that a claim got."""
         found = self.get("resourceclaim", claim, namespace)

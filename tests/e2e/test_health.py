@@ -10,6 +10,7 @@ import pytest
 from dragoon.api import names
 from dragoon.gpu.naming import whole_name
 from dragoon.gpu.sim.occupants import ConditionState
+from dragoon.health.verdict import TAINT_KEYS
 from testbed import version
 from testbed.bed import Bed
 from testbed.objects import claim_spec, container, pod, template
@@ -62,34 +63,32 @@ class Node:
         return next(slot for slot in slots if whole_name(state.address(slot)) == device)
 
     def health(self, name: str) -> dict[str, Any] | None:
-        """The health of the only device of a pod, as its status says."""
-        found = self.bed.get("pod", name, self.namespace)
-        assert found is not None
-        (status,) = found["status"]["containerStatuses"]
-        for claim in status.get("allocatedResourcesStatus") or ():
-            assert claim["name"] == "claim:gpu"
-            (device,) = claim["resources"]
-            return dict(device)
-        return None
+        return self.bed.device_health(name, self.namespace)
 
     def says(self, name: str, health: str) -> bool:
         found = self.health(name)
         return found is not None and found["health"] == health
 
     def devices(self) -> dict[str, dict[str, Any]]:
+        """The whole GPUs; what other tests have divided them into may still be there."""
         return {
             device["name"]: device
             for slice_ in self.bed.slices(self.plugin.node.name)
             for device in slice_["spec"].get("devices") or ()
+            if device["attributes"]["type"]["string"] == "gpu"
         }
 
     def tainted(self) -> dict[str, list[tuple[str, str]]]:
-        """Key and value of the taints of each device that has some."""
-        return {
-            name: [(taint["key"], taint.get("value", "")) for taint in device["taints"]]
+        """Key and value of the taints of those that are not well."""
+        found = {
+            name: [
+                (taint["key"], taint.get("value", ""))
+                for taint in device.get("taints") or ()
+                if taint["key"] in TAINT_KEYS.values()
+            ]
             for name, device in self.devices().items()
-            if device.get("taints")
         }
+        return {name: taints for name, taints in found.items() if taints}
 
 
 @pytest.fixture

@@ -11,6 +11,8 @@ from typing import Any
 
 import pytest
 
+from dragoon.api.names import TAINT_XID
+from dragoon.gpu.sim.occupants import ConditionState
 from dragoon.publish.floor import floor
 from testbed import version
 from testbed.bed import Bed
@@ -168,6 +170,50 @@ def test_shares_then_instances_then_smaller_ones_then_the_whole_gpu(card: Card) 
     card.whole("all")
     assert card.devices("all") == [name]
     assert card.uuid("all").startswith("GPU-")
+
+
+@needs_forms
+def test_an_error_of_one_instance_shows_in_its_pod_and_not_in_that_of_its_neighbour(
+    card: Card,
+) -> None:
+    card.part("ill", "4g.40gb")
+    card.part("well", "3g.40gb")
+    ill, well = card.devices("ill", "well")
+    hardware = card.bed.plugins[card.node].hardware
+    state = hardware.read()
+    (slot,) = (n for n in range(len(state.cards)) if str(state.address(n)) == card.address)
+    (instance,) = (one for one in state.cards[slot].instances if one.start == 0)
+
+    def tainted() -> set[str]:
+        return {
+            device["name"]
+            for piece in card.bed.slices(card.node)
+            for device in piece["spec"].get("devices") or ()
+            if TAINT_XID in {taint["key"] for taint in device.get("taints") or ()}
+        }
+
+    def says(pod: str, health: str) -> bool:
+        found = card.bed.device_health(pod, card.namespace)
+        return found is not None and found["health"] == health
+
+    hardware.raise_xid(slot, 48, gpu_instance=instance.identity)
+    until("the instance's device is tainted", lambda: ill in tainted(), within=10)
+    until("its pod says so", lambda: says("ill", "Unhealthy"), within=30)
+    assert says("well", "Healthy")
+    assert well not in tainted()
+    assert f"{ill.partition('-mig')[0]}-shared" in tainted()
+
+    # Recovered is a card that needed recovery and needs none any more.
+    for recovery in (1, 0):
+        hardware.set_condition(slot, ConditionState(recovery=recovery))
+        hardware.raise_xid(slot, 154)
+        until(
+            "the plugin has heard it",
+            lambda: says("well", "Unhealthy" if recovery else "Healthy"),  # noqa: B023
+            within=30,
+        )
+    until("the pod is healthy", lambda: says("ill", "Healthy"), within=30)
+    until("no device is tainted", lambda: not tainted(), within=30)
 
 
 @pytest.mark.skipif(_HAS_FORMS, reason=f"{_VERSION} has all forms; see {version.VARIABLE}")
