@@ -77,7 +77,9 @@ def wait(view: GangView, plan: Plan, settings: Settings) -> tuple[Action, ...]:
     if trouble:
         return advance(view, plan, Step.RELEASE, trouble)
     if missing_fences(view, map(pool_id, plan.pools)):
-        return advance(view, plan, Step.FENCE, "a rule was deleted by somebody else")
+        # Another serial: the wait that is running is void.
+        again = msgspec.structs.replace(plan, serial=plan.serial + 1)
+        return advance(view, again, Step.FENCE, "a rule was deleted by somebody else")
     if not any(needs_fence(view, pool_id(pool)) for pool in plan.pools):
         return _look_again(view, plan)
     begun = _running_wait(view, plan)
