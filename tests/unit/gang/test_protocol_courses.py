@@ -160,7 +160,7 @@ async def test_a_member_that_loses_its_claim_while_others_are_ungated_is_placed_
     await stage.pilot.step()
     gated = next(p for p in await stage.cluster.crew() if p["spec"].get("schedulingGates"))
     (claim,) = [c for c in await stage.all(CLAIMS) if _is_of(c, gated)]
-    finalizers = {"metadata": {"finalizers": []}}
+    finalizers: Raw = {"metadata": {"finalizers": []}}
     name = claim["metadata"]["name"]
     stage.pilot.pending.clear()
     await stage.cluster.api.patch(CLAIMS, name, finalizers, namespace=NAMESPACE)
@@ -376,7 +376,7 @@ async def test_a_shared_claim_is_cleared_by_nobody_while_an_ungated_pod_names_it
     await _user_claim(stage)
     await stage.pilot_until(at(Step.VERIFY))
     (pod,) = await stage.cluster.crew()
-    gone = {"spec": {"schedulingGates": []}}
+    gone: Raw = {"spec": {"schedulingGates": []}}
     await stage.cluster.api.patch(PODS, pod["metadata"]["name"], gone, namespace=NAMESPACE)
 
     await stage.pilot_until(lambda view: view.plan is None)
