@@ -96,7 +96,9 @@ class NodeLife(RuleBasedStateMachine, Generic[Wish]):
     @precondition(lambda self: self.can_be_prepared())
     def prepare(self, data: st.DataObject) -> None:
         claim = data.draw(st.sampled_from(self.can_be_prepared()))
-        faults = data.draw(st.none() | faults_within(self.effects_of_a_call))
+        self.try_prepare(claim, data.draw(st.none() | faults_within(self.effects_of_a_call)))
+
+    def try_prepare(self, claim: ClaimRef, faults: Faults | None) -> None:
         self.arm(faults)
         try:
             answer = self.run(self.engine.prepare(claim))

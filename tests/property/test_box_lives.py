@@ -193,12 +193,14 @@ class BoxLife(NodeLife[Parts]):
     @precondition(lambda self: len(self.claims) < CLAIMS_AT_ONCE)
     @rule(data=st.data())
     def allocate(self, data: st.DataObject) -> None:
-        """Some pods come, as long as there are not too many."""
+        """Some pods come, as long as there are not too many; most start at once."""
         profiles = tuple(one.name for one in self.rig.state.machine.cards[0].mig)
         for wish in data.draw(st.lists(wishes(profiles), min_size=1, max_size=3)):
-            self.give(wish)
+            claim = self.give(wish)
+            if claim is not None and data.draw(st.sampled_from((True, True, False))):
+                self.try_prepare(claim, None)
 
-    def give(self, wish: Raw) -> None:
+    def give(self, wish: Raw) -> ClaimRef | None:
         """kube-scheduler's part: our allocator; the verifier, and the plain model, say the same."""
         self.serial += 1
         name = f"p{self.serial}"
@@ -214,7 +216,7 @@ class BoxLife(NodeLife[Parts]):
         }
         found = allocate([raw], **world)
         if not isinstance(found, Allocated):
-            return
+            return None
         assert verify([raw], found.allocations, **world) == []
         results = found.allocations[0]["devices"]["results"]
         _, refs = self.run(pod_with_claims(self.scene, name, {"a": results}))
@@ -222,6 +224,7 @@ class BoxLife(NodeLife[Parts]):
         self.claims[claim] = tuple(map(self.part, results))
         there = [part for one in self.claims.keys() - self.gone for part in self.claims[one]]
         assert fit(there, self.memory), "allocated beyond what there is"
+        return claim
 
     def part(self, result: Raw) -> Part:
         """What a result means, by what the slices say of its device and what the card is."""
@@ -386,7 +389,7 @@ def amount(text: str) -> int:
     return int(text.removesuffix("Gi")) * GIB if text.endswith("Gi") else int(text)
 
 
-LIVES = 8 * int(os.environ.get("DRAGOON_LIVES", "1"))
+LIVES = 15 * int(os.environ.get("DRAGOON_LIVES", "1"))
 STEPS = 60
 
 
