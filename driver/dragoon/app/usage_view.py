@@ -17,7 +17,7 @@ from dragoon.errors import DragoonError
 from dragoon.gpu.model import PciAddress
 from dragoon.gpu.nvml import NvmlGpus
 from dragoon.gpu.port import MemoryLimits
-from dragoon.prepare.audit.looking import Sighting, look
+from dragoon.prepare.audit.looking import User, users
 from dragoon.prepare.effects import HostEffects
 from dragoon.prepare.enforcement.usage import ShareUsage, usage
 from dragoon.prepare.journal import Contents, Entry, HeldDevice
@@ -50,9 +50,9 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Driver:
-    """What the driver says. memory: bytes by the UUID of a card or MIG device."""
+    """What the driver says. users: of each card; memory: bytes by UUID of a card or MIG device."""
 
-    sightings: tuple[Sighting, ...] = ()
+    users: Mapping[str, tuple[User, ...]] = field(default_factory=dict)
     memory: Mapping[str, int] = field(default_factory=dict)
     problem: str = ""
 
@@ -67,16 +67,14 @@ class Driver:
                 cores=held.share.cores or None,
             )
         uuid = held.mig.uuid if held.mig else None
-        mine = [
-            one for one in self.sightings if str(one.card) == held.address and one.mig_uuid == uuid
-        ]
+        mine = [one for one, where in self.users.get(held.address, ()) if where == uuid]
         told = not self.problem
         return Line(
             (entry.claim,),
             held.address,
             "mig" if held.mig else "whole",
             entry.pod_uid,
-            used=sum(one.process.used_bytes or 0 for one in mine) if told else None,
+            used=sum(one.used_bytes or 0 for one in mine) if told else None,
             limit=self.memory.get(uuid or held.uuid),
             processes=len(mine) if told else None,
             problem=self.problem,
@@ -127,10 +125,10 @@ def _ask(gpus: NvmlGpus, entries: Sequence[Entry]) -> Driver:
                 size = instance.profile.memory_mib
                 if instance.uuid is not None and size is not None:
                     memory[instance.uuid] = size * MIB
-        seen = look(cards, gpus.processes, gpus.mig, gpus.roots.proc)
+        found = {str(card): users(card, gpus.processes, gpus.mig) for card in cards}
     except DragoonError as error:
         return Driver(problem=error.message)
-    return Driver(seen.sightings, memory, "; ".join(seen.problems.values()))
+    return Driver(found, memory)
 
 
 def _lines(

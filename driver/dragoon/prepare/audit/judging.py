@@ -80,9 +80,9 @@ def judge(sightings: Iterable[Sighting], known: Known) -> tuple[Finding, ...]:
             continue
         holders = list(_holders(one, known.journal))
         allowed = [(holder, _allows(holder, one, known.pods)) for holder in holders]
-        mine = [held for (_, held), may in allowed if may]
+        mine = [holder for holder, may in allowed if may]
         if any(may is not False for _, may in allowed):
-            if mine and all(map(_is_limited, mine)):
+            if mine and all(_is_limited(*holder, known.journal) for holder in mine):
                 limited.setdefault((one.place.pod_uid, one.card), []).append(one)
         elif _is_known(one.place, known):
             finding = _of_stranger(one, holders, known)
@@ -124,8 +124,10 @@ def _allows(holder: _Holder, one: Sighting, pods: Mapping[str, AuditedPod]) -> b
     return pod.has(one.place.container_id, entry, held)
 
 
-def _is_limited(held: HeldDevice) -> bool:
-    return held.share is not None and held.share.tier is not Tier.NONE
+def _is_limited(entry: Entry, held: HeldDevice, journal: Contents) -> bool:
+    """How a newer version limits a share is not known here."""
+    share = held.share
+    return share is not None and share.tier is not Tier.NONE and entry in journal.entries
 
 
 def _is_known(place: PodPlace, known: Known) -> bool:
@@ -155,7 +157,9 @@ def _of_shares(
         (entry, held)
         for entry in known.journal.entries
         for held in entry.devices
-        if entry.pod_uid == pod_uid and held.address == str(card) and _is_limited(held)
+        if entry.pod_uid == pod_uid
+        and held.address == str(card)
+        and _is_limited(entry, held, known.journal)
     ]
     claims = tuple(dict.fromkeys(entry.claim for entry, _ in holders))
     names = {str(card), *(held.uuid for _, held in holders)}

@@ -1,6 +1,6 @@
 """Looking at the processes of this node's GPUs, and where each of them is. Blocks."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -47,48 +47,44 @@ def look(cards: Iterable[PciAddress], processes: Processes, mig: MigCards, proc_
     problems: dict[PciAddress, str] = {}
     for card in cards:
         try:
-            listed = processes(card)
-            devices = _devices(card, listed, mig)
+            found = users(card, processes, mig)
         except DragoonError as error:
             problems[card] = str(error)
         else:
-            seen += _found(card, listed, devices, proc_root)
+            seen += _sighted(card, found, proc_root)
     return Look(tuple(seen), problems)
 
 
-def _devices(
-    card: PciAddress, listed: Sequence[GpuProcess], mig: MigCards
-) -> dict[tuple[int, int], str]:
-    """The UUIDs of MIG devices by the ids of their instances."""
+User = tuple[GpuProcess, str | None]
+"""A process, and the UUID of the MIG device in which it runs, None outside MIG mode."""
+
+
+def users(card: PciAddress, processes: Processes, mig: MigCards) -> tuple[User, ...]:
+    """The processes of a card. Raises HardwareError.
+
+    Those whose instance was removed while they were asked for are left out.
+    """
+    listed = processes(card)
     if all(one.gpu_instance is None for one in listed):
-        return {}
-    return {
+        return tuple((one, None) for one in listed)
+    devices = {
         (instance.identity, one.identity): one.uuid
         for instance in mig.instances(card)
         for one in instance.compute
     }
+    found = ((one, (one.gpu_instance, one.compute_instance)) for one in listed)
+    return tuple((one, devices[place]) for one, place in found if place in devices)
 
 
-def _found(
-    card: PciAddress,
-    listed: Iterable[GpuProcess],
-    devices: dict[tuple[int, int], str],
-    proc_root: Path,
-) -> Iterator[Sighting]:
-    for process in listed:
-        uuid = None
-        if process.gpu_instance is not None and process.compute_instance is not None:
-            uuid = devices.get((process.gpu_instance, process.compute_instance))
-            if uuid is None:
-                continue  # the instance was removed after the processes were listed
+def _sighted(card: PciAddress, found: Iterable[User], proc_root: Path) -> Iterator[Sighting]:
+    for process, uuid in found:
         folder = proc_root / str(process.pid)
         with suppress(OSError, ValueError, IndexError):
             cgroup = _text(folder / "cgroup")
-            if f"/{PREFIX}" in cgroup:
-                continue
-            yield Sighting(
-                card, process, _started(folder), _inner_pid(folder), uuid, pod_place(cgroup)
-            )
+            if f"/{PREFIX}" not in cgroup:
+                yield Sighting(
+                    card, process, _started(folder), _inner_pid(folder), uuid, pod_place(cgroup)
+                )
 
 
 def _started(folder: Path) -> int:
