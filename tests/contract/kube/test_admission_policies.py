@@ -1,0 +1,283 @@
+"""The policies of deploy/ on a real API server: slices, opaque configs, visible devices."""
+
+import asyncio
+import contextlib
+import os
+import uuid
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from dragoon.api.names import DRIVER_NAME
+from dragoon.app import permissions
+from dragoon.errors import ApiForbiddenError, ApiInvalidError, ApiNotFoundError, DragoonError
+from dragoon.kube.connecting import connect
+from dragoon.kube.port import (
+    CLAIMS,
+    CLASSES,
+    NAMESPACES,
+    NODES,
+    PODS,
+    SLICES,
+    TEMPLATES,
+    Api,
+    Object,
+    PatchKind,
+    Resource,
+)
+from tests.contract.kube.accounts import BINDINGS, ROLES, account, as_account
+from tests.contract.kube.servers import REAL, Server
+
+pytestmark = pytest.mark.e2e
+
+if REAL not in os.environ:
+    pytest.skip(f"{REAL} is not set", allow_module_level=True)
+
+POLICIES = Path(__file__).parents[3] / "deploy/policies"
+PLUGIN = "dragoon-plugin"
+HOME = "system:serviceaccount:dragoon-system:"
+
+
+@dataclass
+class Place:
+    """A namespace, two nodes, and the policies as they would be for a plugin in this namespace."""
+
+    server: Server
+    admin: Path
+    folder: Path
+    clients: list[Api]
+
+    @property
+    def api(self) -> Api:
+        return self.server.api
+
+    @property
+    def driver(self) -> str:
+        return f"gpu-{self.server.unique}.dragoon.dev"
+
+    async def install(self) -> None:
+        await self.server.create(NAMESPACES, {"metadata": {"name": self.server.namespace}})
+        for name in ("a", "b"):
+            node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": self.node(name)}}
+            await self.server.create(NODES, node)
+        await account(self.server, PLUGIN)
+        kinds = {"ClusterRole": ROLES, "ClusterRoleBinding": BINDINGS}
+        for body in permissions.objects(
+            self.driver, service_account=PLUGIN, namespace=self.server.namespace
+        ):
+            await self.server.create(kinds[body["kind"]], body)
+        for name in ("own-slices", "opaque-config", "void-visible-devices"):
+            await self._policy(name)
+
+    def node(self, name: str) -> str:
+        return f"{name}-{self.server.unique}"
+
+    async def _policy(self, name: str) -> None:
+        """As the chart installs it: for this driver, and for a plugin in this namespace."""
+        text = (POLICIES / f"{name}.yaml").read_text("utf-8")
+        text = text.replace(HOME, f"system:serviceaccount:{self.server.namespace}:")
+        for body in yaml.safe_load_all(text.replace(DRIVER_NAME, self.driver)):
+            kind = body["kind"]
+            plural = f"{kind.lower()[:-1]}ies" if kind.endswith("y") else f"{kind.lower()}s"
+            resource = Resource(
+                "admissionregistration.k8s.io", "v1", plural, kind, namespaced=False
+            )
+            await self.server.create(resource, body)
+
+    async def plugin(self, node: str | None) -> Api:
+        api = await as_account(self.server, PLUGIN, self.admin, self.folder, node=node)
+        self.clients.append(api)
+        return api
+
+    def slice(self, node: str, driver: str = "") -> Object:
+        return {
+            "apiVersion": SLICES.api_version,
+            "kind": SLICES.kind,
+            "metadata": {"name": f"s-{uuid.uuid4().hex[:8]}"},
+            "spec": {
+                "driver": driver or self.driver,
+                "nodeName": self.node(node),
+                "pool": {"name": node, "generation": 1, "resourceSliceCount": 1},
+                "devices": [],
+            },
+        }
+
+    def claim(self, parameters: Any) -> Object:
+        config = [{"opaque": {"driver": self.driver, "parameters": parameters}}]
+        requests = [{"name": "g", "exactly": {"deviceClassName": "gpu"}}]
+        return {
+            "apiVersion": CLAIMS.api_version,
+            "kind": CLAIMS.kind,
+            "metadata": {"name": f"c-{uuid.uuid4().hex[:8]}", "namespace": self.server.namespace},
+            "spec": {"devices": {"requests": requests, "config": config}},
+        }
+
+    def pod(self, *containers: Object, **spec: Any) -> Object:
+        return {
+            "apiVersion": PODS.api_version,
+            "kind": PODS.kind,
+            "metadata": {"name": f"p-{uuid.uuid4().hex[:8]}", "namespace": self.server.namespace},
+            "spec": {"containers": list(containers), **spec},
+        }
+
+
+@pytest.fixture
+async def place(tmp_path: Path) -> AsyncIterator[Place]:
+    admin = Path(os.environ[REAL])
+    api = await connect(admin)
+    server = Server(api, uuid.uuid4().hex[:8])
+    found = Place(server, admin, tmp_path, [api])
+    try:
+        await found.install()
+        await _in_force(found)
+        yield found
+    finally:
+        for resource, name in reversed(server.made):
+            with contextlib.suppress(ApiNotFoundError):
+                await api.delete(resource, name)
+        for client in found.clients:
+            await client.close()
+
+
+async def _in_force(place: Place) -> None:
+    """A policy takes effect some tenths of a second after it was written."""
+    plugin = await place.plugin(place.node("a"))
+    async with asyncio.timeout(30):
+        while not (  # noqa: ASYNC110 - nobody announces it
+            await _refused(plugin.create(SLICES, place.slice("b"), dry_run=True))
+            and await _refused(place.api.create(CLAIMS, place.claim({}), dry_run=True))
+            and await _voided(place)
+        ):
+            await asyncio.sleep(0.1)
+
+
+async def _refused(call: Any) -> bool:
+    try:
+        await call
+    except (ApiForbiddenError, ApiInvalidError):
+        return True
+    return False
+
+
+async def _voided(place: Place) -> bool:
+    try:
+        made = await place.api.create(PODS, place.pod({"name": "c", "image": "i"}), dry_run=True)
+    except DragoonError:
+        return False  # a new namespace has its ServiceAccount a moment later
+    return bool(made["spec"]["containers"][0].get("env"))
+
+
+async def test_a_plugin_writes_slices_of_its_own_node_and_driver_only(place: Place) -> None:
+    own = await place.plugin(place.node("a"))
+    made = await own.create(SLICES, place.slice("a"))
+    place.server.made.append((SLICES, made["metadata"]["name"]))
+    with pytest.raises((ApiForbiddenError, ApiInvalidError), match=r"allowed is the node of the"):
+        await own.create(SLICES, place.slice("b"))
+    with pytest.raises((ApiForbiddenError, ApiInvalidError), match=r"spec\.driver"):
+        await own.create(SLICES, place.slice("a", "other.example.com"))
+    everywhere = place.slice("a")
+    del everywhere["spec"]["nodeName"]
+    everywhere["spec"]["allNodes"] = True
+    with pytest.raises((ApiForbiddenError, ApiInvalidError), match=r"spec\.nodeName: found ''"):
+        await own.create(SLICES, everywhere)
+
+    other = await place.plugin(place.node("b"))
+    with pytest.raises((ApiForbiddenError, ApiInvalidError)):
+        await other.delete(SLICES, made["metadata"]["name"])
+    with pytest.raises((ApiForbiddenError, ApiInvalidError)):
+        await other.replace(
+            SLICES, {**made, "metadata": {**made["metadata"], "labels": {"x": "y"}}}
+        )
+    unbound = await place.plugin(None)
+    with pytest.raises((ApiForbiddenError, ApiInvalidError), match="names no node"):
+        await unbound.create(SLICES, place.slice("a"))
+    await own.delete(SLICES, made["metadata"]["name"])
+
+
+WRONG = {
+    "version": ({"kind": "GpuConfig"}, "apiVersion: allowed is"),
+    "kind": ({"kind": "GpuConfg"}, "kind: allowed are GpuConfig"),
+    "field": ({"kind": "SharedGpuConfig", "teir": "hami"}, "the fields tier and priority only"),
+    "value": ({"kind": "GpuConfig", "timeSlice": "Fast"}, "timeSlice: allowed are Default"),
+    "tier": ({"kind": "SharedGpuConfig", "tier": "mps"}, "tier: allowed are cgroup"),
+    "priority": ({"kind": "SharedGpuConfig", "priority": "Top"}, "priority: allowed are High"),
+    "mig": ({"kind": "MigConfig", "profile": "1g"}, "a MigConfig has no fields"),
+    "nothing": ({}, "allowed"),
+}
+
+
+@pytest.mark.parametrize("wrong", WRONG)
+async def test_mistakes_in_configs_are_refused_when_they_are_written(
+    place: Place, wrong: str
+) -> None:
+    parameters, told = WRONG[wrong]
+    version = {} if wrong in {"version", "nothing"} else {"apiVersion": f"{place.driver}/v1alpha1"}
+    claim = place.claim({**version, **parameters})
+    template = {
+        "apiVersion": TEMPLATES.api_version,
+        "kind": TEMPLATES.kind,
+        "metadata": claim["metadata"],
+        "spec": {"spec": claim["spec"]},
+    }
+    device_class = {
+        "apiVersion": CLASSES.api_version,
+        "kind": CLASSES.kind,
+        "metadata": {"name": claim["metadata"]["name"]},
+        "spec": {"config": claim["spec"]["devices"]["config"]},
+    }
+    for resource, body in ((CLAIMS, claim), (TEMPLATES, template), (CLASSES, device_class)):
+        with pytest.raises((ApiForbiddenError, ApiInvalidError), match=told):
+            await place.api.create(resource, body, dry_run=True)
+
+
+async def test_right_configs_and_those_of_others_pass(place: Place) -> None:
+    version = f"{place.driver}/v1alpha1"
+    for parameters in (
+        {"apiVersion": version, "kind": "GpuConfig", "timeSlice": "Short"},
+        {"apiVersion": version, "kind": "SharedGpuConfig", "tier": "hami", "priority": "Low"},
+        {"apiVersion": version, "kind": "MigConfig"},
+    ):
+        await place.api.create(CLAIMS, place.claim(parameters), dry_run=True)
+    foreign = place.claim({"anything": 1})
+    foreign["spec"]["devices"]["config"][0]["opaque"]["driver"] = "nic.example.com"
+    await place.api.create(CLAIMS, foreign, dry_run=True)
+
+
+async def test_gpus_are_visible_in_no_container_without_a_claim(place: Place) -> None:
+    asks = {"name": "NVIDIA_VISIBLE_DEVICES", "value": "all"}
+    void = {"name": "NVIDIA_VISIBLE_DEVICES", "value": "void"}
+    pod = place.pod(
+        {"name": "asks", "image": "i", "env": [{"name": "A", "value": "b"}, asks]},
+        {"name": "silent", "image": "i"},
+        {"name": "claims", "image": "i", "resources": {"claims": [{"name": "gpu"}]}},
+        {
+            "name": "old",
+            "image": "i",
+            "env": [asks],
+            "resources": {"limits": {"nvidia.com/gpu": 1}},
+        },
+        initContainers=[{"name": "first", "image": "i", "env": [asks]}],
+        resourceClaims=[{"name": "gpu", "resourceClaimName": "x"}],
+    )
+    made = await place.api.create(PODS, pod, dry_run=True)
+    found = made["spec"]["containers"] + made["spec"]["initContainers"]
+    env = {one["name"]: one.get("env", []) for one in found}
+    assert env == {
+        "asks": [{"name": "A", "value": "b"}, void],
+        "silent": [void],
+        "claims": [],
+        "old": [asks],
+        "first": [void],
+    }
+
+
+async def test_a_namespace_can_be_left_alone(place: Place) -> None:
+    label = {"metadata": {"labels": {"dragoon.dev/visible-devices": "unmanaged"}}}
+    await place.api.patch(NAMESPACES, place.server.namespace, label, kind=PatchKind.MERGE)
+    async with asyncio.timeout(30):
+        while await _voided(place):  # noqa: ASYNC110 - nobody announces it
+            await asyncio.sleep(0.1)
