@@ -97,32 +97,35 @@ class _Check:
         """The allocator's verifier, node by node; what was given before is held."""
         cluster = self._snapshot.cluster
         classes = [rendering.raw_class(one) for one in cluster.classes.values()]
-        floating = set(cluster.floating)
         elsewhere: list[Raw] = []
         for name, placed in self._on.items():
             node = self._nodes.get(name)
             if node is None:
                 continue
             pools = dict.fromkeys((*cluster.by_node.get(name, ()), *cluster.floating))
-            claims = [
-                _asking(claim)
-                for one in placed
-                for claim in one.pod.claims
-                if claim["metadata"]["uid"] in one.allocations
-            ]
-            given = [self._given[claim["metadata"]["uid"]] for claim in claims]
-            problems = verify(
-                claims,
-                given,
-                classes=classes,
-                slices=self._slices(pools),
-                allocated_claims=[*self._holders(pools), *elsewhere],
-                node=rendering.raw_node(node),
-                taint_rules=self._rules(pools),
-            )
-            yield from (f"node {name}: {problem}" for problem in problems)
-            if floating:
-                elsewhere += ({"status": {"allocation": raw}} for raw in given)
+            slices, rules = self._slices(pools), self._rules(pools)
+            held: list[Raw] = [*self._holders(pools), *elsewhere]
+            for together in _checked_together(placed):
+                claims = [
+                    _asking(claim)
+                    for one in together
+                    for claim in one.pod.claims
+                    if claim["metadata"]["uid"] in one.allocations
+                ]
+                given = [self._given[claim["metadata"]["uid"]] for claim in claims]
+                problems = verify(
+                    claims,
+                    given,
+                    classes=classes,
+                    slices=slices,
+                    allocated_claims=held,
+                    node=rendering.raw_node(node),
+                    taint_rules=rules,
+                )
+                yield from (f"node {name}: {problem}" for problem in problems)
+                new = [{"status": {"allocation": raw}} for raw in given]
+                held += new
+                elsewhere += new if cluster.floating else ()
 
     def _slices(self, pools: Iterable[PoolId]) -> list[Raw]:
         return [
@@ -187,6 +190,20 @@ class _Check:
                 value = values.get(attribute, own)
                 return {value} if value is not None or domain == result["driver"] else set()
         return set()
+
+
+def _checked_together(placed: Sequence[Placement]) -> Iterator[Sequence[Placement]]:
+    """All pods of a node at once; each alone where one has admin access, which only pods differ in."""
+    admin = any(
+        result.get("adminAccess")
+        for one in placed
+        for raw in one.allocations.values()
+        for result in raw["devices"]["results"]
+    )
+    if admin:
+        yield from ([one] for one in placed)
+    else:
+        yield placed
 
 
 def _asking(claim: Raw) -> Raw:
