@@ -232,22 +232,23 @@ class GangController:
         return False
 
     def _hints(self, gang: GangObject, pods: Sequence[PodRecord]) -> tuple[str, ...]:
-        """What is known of pods and claims that are missing."""
-        hints: list[str] = []
-        for pod in pods:
-            if pod.is_alive and pod.raw is not None and len(hints) < _HINTS:
-                hints += self._claim_hints(pod)
+        """What is known of the pods that are missing, or else of claims that are."""
+        living = [pod for pod in pods if pod.is_alive]
+        if len(living) >= gang.spec.size:
+            hints: list[str] = []
+            for pod in living:
+                if len(hints) < _HINTS:
+                    hints += self._claim_hints(pod)
+            return tuple(hints[:_HINTS])
         elsewhere = {
             namespace: count
             for namespace, count in self._world.namespaces_with(gang.group).items()
             if namespace != gang.namespace
         }
-        if len([pod for pod in pods if pod.is_alive]) < gang.spec.size and elsewhere:
-            told = ", ".join(f"{count} in {name}" for name, count in sorted(elsewhere.items())[:3])
-            hints.append(
-                f"pods with this label are also in other namespaces ({told}): a gang is of one"
-            )
-        return tuple(hints[:_HINTS])
+        if not elsewhere:
+            return ()
+        told = ", ".join(f"{count} in {name}" for name, count in sorted(elsewhere.items())[:_HINTS])
+        return (f"pods with this label are also in other namespaces ({told}): a gang is of one",)
 
     def _claim_hints(self, pod: PodRecord) -> list[str]:
         spec = (pod.raw or {}).get("spec") or {}

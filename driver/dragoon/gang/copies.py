@@ -1,7 +1,7 @@
 """Local copies of all collections that the controller reads, each kept by an informer."""
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from dragoon.allocator.gang.model import NodeFacts
 from dragoon.allocator.gang.reading import node_facts
@@ -10,6 +10,8 @@ from dragoon.allocator.model import Slice
 from dragoon.allocator.slices import slice_record
 from dragoon.api.gang import GangObject, gang_of
 from dragoon.gang import nudging
+from dragoon.gang.protocol.model import RuleFacts
+from dragoon.gang.protocol.objects import rule_facts
 from dragoon.gang.records import JobRecord, PodRecord, Raw, job_record, pod_record, trimmed
 from dragoon.gang.sharing import Shared
 from dragoon.kube.informer import Informer
@@ -34,6 +36,13 @@ _PAGE_SLICES: Final = 20
 _PAGE: Final = 500
 
 
+class RuleRecord(NamedTuple):
+    """A DeviceTaintRule. facts: what it says, None where it is not one of ours."""
+
+    raw: Raw
+    facts: RuleFacts | None
+
+
 class Copies:
     """The informers. Raw objects are decoded into records and dropped where that saves memory.
 
@@ -48,7 +57,9 @@ class Copies:
             api, SLICES, decode=lambda raw: slice_record(raw, interner), page=_PAGE_SLICES
         )
         self.nodes: Informer[NodeFacts] = Informer(api, NODES, decode=node_facts, page=_PAGE)
-        self.rules: Informer[Raw] = Informer(api, TAINT_RULES, decode=trimmed)
+        self.rules: Informer[RuleRecord] = Informer(
+            api, TAINT_RULES, decode=lambda raw: RuleRecord(trimmed(raw), rule_facts(raw))
+        )
         self.classes: Informer[Raw] = Informer(api, CLASSES, decode=trimmed)
         self.gangs: Informer[GangObject] = Informer(api, GANGS, decode=gang_of)
         self.jobs: Informer[JobRecord] = Informer(api, JOBS, decode=job_record, page=_PAGE)

@@ -23,6 +23,7 @@ from dragoon.gang.protocol.model import (
     Action,
     Backlog,
     GangView,
+    Journal,
     Kind,
     Member,
     Note,
@@ -101,6 +102,7 @@ class Looker:
         later = self._planning.forget_refusal(memory)
         if later is not None:
             self._again(case.gang, later)
+        memory.unsettled = False
         notes: tuple[Note, ...] = ()
         listed = False
         members: tuple[Member, ...] = ()
@@ -116,6 +118,9 @@ class Looker:
             again, listed = await self._carry_out(gang, case, view, actions)
             if not again:
                 break
+            if any(isinstance(one, Journal) for one in actions):
+                # A step of a large gang takes seconds: people see which one it is.
+                await self._telling.tell(case, members, notes, memory)
         else:
             self._again(case.gang, self._clock())
         self._planning.settle(case.gang.uid, memory)
@@ -235,6 +240,8 @@ class Looker:
         for error in outcome.errors:
             self._reporter.failed(error)
             _log.warning("write failed", gang=str(gang), code=error.code, error=str(error))
+            if not error.retryable:
+                self._reporter.noted(gang, Note("WriteFailed", error.message))
         if outcome.errors:
             self._again(gang, self._clock() + memory.backoff.next())
         elif outcome.conflicts:

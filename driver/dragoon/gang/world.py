@@ -18,9 +18,8 @@ from dragoon.allocator.model import Slice
 from dragoon.allocator.usage import UNUSED
 from dragoon.api.gang import GangObject
 from dragoon.errors import DragoonError
-from dragoon.gang.copies import Copies
+from dragoon.gang.copies import Copies, RuleRecord
 from dragoon.gang.protocol.model import RuleFacts
-from dragoon.gang.protocol.objects import rule_facts
 from dragoon.gang.records import JobRecord, PodRecord, Raw
 from dragoon.kube.informer import Change, Key
 
@@ -93,8 +92,7 @@ class World:
 
     def rules(self) -> tuple[RuleFacts, ...]:
         """The DeviceTaintRules of ours."""
-        found = (rule_facts(raw) for raw in self.copies.rules.values())
-        return tuple(one for one in found if one is not None)
+        return tuple(one.facts for one in self.copies.rules.values() if one.facts is not None)
 
     def family(self, key: FamilyKey) -> tuple[PodRecord, ...]:
         """The pods with this label value."""
@@ -280,11 +278,11 @@ class World:
                 if pod is not None and pod.group is not None:
                     self._listener.family(FamilyKey(pod.namespace, pod.group))
 
-    def _rule(self, change: Change[Raw]) -> None:
+    def _rule(self, change: Change[RuleRecord]) -> None:
         if change.new is None:
             self.state.drop_rule(change.key.name)
         else:
-            self._read(self.state.put_rule, change.new)
+            self._read(self.state.put_rule, change.new.raw)
         self._listener.room()
         self._listener.swept()
 

@@ -34,7 +34,7 @@ def rule_name(kind: Kind, driver: str, pool: str, gang_uid: str = "") -> str:
 
 def rule_body(action: CreateRule) -> dict[str, Any]:
     """The DeviceTaintRule of an action."""
-    labels = {LABEL_KIND: str(action.kind)}
+    labels = {LABEL_KIND: str(action.kind), gang.MADE_BY: gang.MADE_BY_CONTROLLER}
     taint = {"key": _TAINTS[action.kind], "effect": "NoSchedule"}
     if action.gang is not None:
         labels[LABEL_GANG_UID] = action.gang.uid

@@ -13,6 +13,7 @@ _YES: Final = "True"
 _NO: Final = "False"
 _UNKNOWN: Final = "Unknown"
 _MESSAGE: Final = 4096
+_HINTS: Final = 10
 
 
 def conditions(sight: Sight) -> tuple[ConditionStatus, ...]:
@@ -57,7 +58,7 @@ def _complete(sight: Sight) -> ConditionStatus:
     if not sight.gathers:
         return _condition(Condition.COMPLETE, _YES, "AllThere", "")
     reason = "PodsMissing" if sight.pods_missing else "ClaimsMissing"
-    message = f"missing: {sight.missing}"
+    message = f"missing: {sight.missing(_HINTS)}"
     if sight.is_late:
         reason = "TimedOut"
         message += f"; they are overdue (timeoutSeconds: {sight.gang.spec.timeout_seconds})"

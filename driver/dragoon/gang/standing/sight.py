@@ -98,10 +98,9 @@ class Sight:
     def is_late(self) -> bool:
         return self.deadline is not None and self.now >= self.deadline
 
-    @property
-    def missing(self) -> str:
+    def missing(self, most_hints: int) -> str:
         """How many pods or claims are missing, and what is known about why."""
-        hints = "".join(f"; {hint}" for hint in self.hints)
+        hints = "".join(f"; {hint}" for hint in self.hints[:most_hints])
         if self.pods_missing:
             return f"{self.pods_missing} of {self.minimum} pods{hints}"
         return f"claims of {_named(self.incomplete)}{hints}"

@@ -110,7 +110,7 @@ def _without_plan(sight: Sight) -> Phase:
 def _waiting_for(sight: Sight, phase: Phase) -> str:
     texts = {
         Phase.INVALID: lambda: sight.faults[0].message,
-        Phase.GATHERING: lambda: f"{sight.missing}{', overdue' if sight.is_late else ''}",
+        Phase.GATHERING: lambda: f"{sight.missing(1)}{', overdue' if sight.is_late else ''}",
         Phase.WAITING: lambda: _no_plan(sight),
         Phase.BINDING: lambda: _unbound(sight),
         Phase.STUCK: lambda: "" if sight.stuck is None else sight.stuck.message,
