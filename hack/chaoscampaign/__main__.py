@@ -4,8 +4,9 @@ import argparse
 import sys
 
 from chaoscampaign import node_main
+from racecampaign import main as gang_main
 
-_CAMPAIGNS = {"node": node_main}
+_CAMPAIGNS = {"node": node_main, "gang": gang_main}
 
 
 def main() -> int:
