@@ -1,8 +1,8 @@
 """Which node gets how many blocks of which shape.
 
 First greedily: the shapes that are hardest to place first, each on nodes that the gang uses already,
-then on as few others as will do. Where that fails with several shapes, every way is tried, and each
-state that failed is remembered. With one shape greedy is exact: its nodes do not depend on each other.
+then on as few others as will do. Where that fails with several shapes, some other orders of them are
+tried, then every way, and each state that failed is remembered. With one shape greedy is exact: its nodes do not depend on each other.
 """
 
 from collections import Counter
@@ -16,6 +16,8 @@ from dragoon.allocator.gang.shapes import Shape
 from dragoon.allocator.gang.terrain import Bin
 from dragoon.allocator.search import SearchStoppedError
 
+_ORDERS: Final = 8
+"""Other orders of the shapes that are tried greedily."""
 _DEPTH: Final = 400
 """Blocks that the exact search places one within the other: Python's stack bounds it."""
 
@@ -69,6 +71,8 @@ def pack(
         if short is not None and wishes:
             bins = fresh()
             short = fill(bins, shapes, needs)
+        if short is not None and len(shapes) > 1:
+            bins, short = _reordered(fresh, shapes, needs, short)
         if short is not None:
             bins, short = _exactly(fresh, shapes, needs, limits, short)
         if short is None:
@@ -220,6 +224,24 @@ def _tiers(bins: Sequence[Bin], shape: Shape, most: int) -> dict[_Tier, list[Bin
             tier = _Tier(room, one.seats.spare(shape.number), one.clique)
             found.setdefault(tier, []).append(one)
     return found
+
+
+def _reordered(
+    fresh: Callable[[], list[Bin]], shapes: Sequence[Shape], needs: Sequence[int], short: Short
+) -> tuple[list[Bin], Short | None]:
+    """Places greedily again, each time with the shape for which there was no room first."""
+    order = list(shapes)
+    bins: list[Bin] = []
+    failed: Short | None = short
+    for _ in range(_ORDERS):
+        if failed is None:
+            break
+        late = shapes[failed.shape]
+        order.remove(late)
+        order.insert(0, late)
+        bins = fresh()
+        failed = fill(bins, order, needs)
+    return bins, None if failed is None else short
 
 
 def _exactly(

@@ -14,6 +14,7 @@ from dragoon.allocator.gang.model import (
     Refused,
     SearchStopped,
 )
+from dragoon.allocator.gang.telling import standing
 from dragoon.allocator.gang.verifying import verify_plan
 from dragoon.allocator.result import ShareIds
 from dragoon.errors import DragoonError, InvalidInputError, UnsupportedError
@@ -53,8 +54,10 @@ def plan(
             raise PlanRejectedError(f"gang {ask.name}: {'; '.join(problems[:3])}")
         return found
     if not found.short.sure:
+        fitting = standing(snapshot, found.case, found.terrain).members(found.case.shapes)
         return SearchStopped(
             found.steps,
-            f"the search stopped after {found.steps} devices: whether the gang fits is not known",
+            f"the search stopped after {found.steps} devices: {fitting} of {len(case.core)} members "
+            "fit, whether all do is not known",
         )
     return no_room(snapshot, found, budget.advice)
