@@ -46,6 +46,7 @@ from dragoon.prepare.engine import Engine
 from dragoon.prepare.host_root import HostRoot
 from dragoon.prepare.journal import Entry
 from dragoon.prepare.settings import PrepareSettings
+from dragoon.prepare.threads import Threads
 from dragoon.publish.looking import Sources
 from dragoon.publish.offering import Offering
 from dragoon.publish.publisher import Publisher
@@ -135,6 +136,7 @@ class Plugin:
             enforcement=enforcement,
             forms=lambda: self._offering.wanted.wishes.forms,
             observer=Audience((self._reporter.observe, self._telling.observe)).observe,
+            threads=Threads(_THREADS),
         )
         reporter = AuditReporter(self.metrics, self._events, self._telling.statuses.observe)
         self._audit = processes and Audit(
@@ -191,6 +193,7 @@ class Plugin:
             await stop.wait()
             _log.info("stopping: slices and prepared claims stay")
             await self._kubelet.stop()
+            await self._engine.finished()
             for task in tasks:
                 task.cancel()
 
@@ -319,6 +322,7 @@ def _prepare_settings(config: PluginConfig) -> PrepareSettings:
         dev_root=Path(config.dev_root),
         driver_root=Path(config.driver_root),
         cgroup_root=Path(config.cgroup_root),
+        host_root=Path(config.host_root),
     )
 
 

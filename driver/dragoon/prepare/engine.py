@@ -36,6 +36,7 @@ from dragoon.prepare.enforcement.choosing import Enforcement
 from dragoon.prepare.executing import Executor, Held
 from dragoon.prepare.given import Given, given
 from dragoon.prepare.guard import Holder
+from dragoon.prepare.host_root import HostRoot
 from dragoon.prepare.joining import Calls
 from dragoon.prepare.journal import Entry
 from dragoon.prepare.locks import Turns
@@ -48,6 +49,7 @@ from dragoon.prepare.rebuilding import Rebuilder
 from dragoon.prepare.reconciling import Reconciler
 from dragoon.prepare.settings import PrepareSettings
 from dragoon.prepare.sweeping import HardwareSweep
+from dragoon.prepare.threads import Threads
 from dragoon.prepare.tidying import Tidier
 from dragoon.prepare.waiting import Backoff, Budget, Changes
 
@@ -61,6 +63,7 @@ class Engine:
     inventory answers what is on this node now; common gives what every container with a real GPU
     needs, and blocks; enforcement are the tiers that keep shares of a GPU to their limits. forms
     answers in which forms this node publishes its GPUs: with mig among them, cards are divided.
+    threads carry out effects; asyncio's own do without.
     """
 
     def __init__(
@@ -75,8 +78,10 @@ class Engine:
         forms: Callable[[], Collection[Form]] = lambda: DEFAULT,
         clock: Clock | None = None,
         observer: Observer = ignore,
+        threads: Threads | None = None,
     ) -> None:
         self._api = api
+        self._in_thread = threads.run if threads else asyncio.to_thread
         self._inventory = inventory
         self._settings = settings
         self._common = common
@@ -96,7 +101,7 @@ class Engine:
         self._reconciler = Reconciler(
             api, self._executor, settings, observer=observer, release=self._release
         )
-        self._sweep = HardwareSweep(self._executor, common, observer)
+        self._sweep = HardwareSweep(self._executor, common, HostRoot(settings.host_root), observer)
         self._rebuilder = Rebuilder(
             api,
             settings,
@@ -122,6 +127,11 @@ class Engine:
         async with asyncio.TaskGroup() as group:
             group.create_task(self._tidy_for_ever())
             group.create_task(self._reconcile_for_ever())
+
+    async def finished(self) -> None:
+        """Returns when no effects are under way, those of calls that were cut off included."""
+        while self._unfinished:
+            await asyncio.wait(self._unfinished)
 
     async def reconcile(self) -> None:
         """Does now what `run` does each minute: nothing damaged, left or outdated stays."""
@@ -316,7 +326,7 @@ class Engine:
 
     async def _in_turn(self, claim: ClaimRef, effects: Callable[[], _T]) -> _T:
         async with self._turns.of(claim.uid):
-            return await asyncio.to_thread(effects)
+            return await self._in_thread(effects)
 
     async def _told(
         self, operation: str, claim: ClaimRef, work: Callable[[Stopwatch], Awaitable[_T]]

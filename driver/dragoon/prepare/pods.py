@@ -47,7 +47,7 @@ async def look(api: Api, own: Given, settings: PrepareSettings) -> PodLook:
                     f"claim {own.ref}: its pod {name} ({uid}) does not exist any more"
                 )
             found = {own.ref.name: own}
-            for claim in sorted(_every_claim(pod) - {own.ref.name}):
+            for claim in sorted(every_claim(pod) - {own.ref.name}):
                 raw = await api.get(CLAIMS, claim, namespace=namespace)
                 found[claim] = given(raw, claims.claim_ref(raw), settings)
     except ApiNotFoundError as error:
@@ -105,8 +105,8 @@ def named_claims(
             yield extended.get("resourceClaimName", ""), mapping["requestName"]
 
 
-def _every_claim(pod: Mapping[str, Any]) -> set[str]:
-    """Also the one that kube-scheduler made for extended resources (KEP-5004)."""
+def every_claim(pod: Mapping[str, Any]) -> set[str]:
+    """The claim objects of a pod, also the one that kube-scheduler made for extended resources (KEP-5004)."""
     extended = (pod.get("status") or {}).get("extendedResourceClaimStatus") or {}
     made = {extended["resourceClaimName"]} if extended.get("resourceClaimName") else set()
     return {*claim_names(pod).values(), *made}

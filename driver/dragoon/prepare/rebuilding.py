@@ -14,7 +14,7 @@ from dragoon.errors import ApiNotFoundError, ClaimNotAllocatedError, DragoonErro
 from dragoon.kube.port import CLAIMS, PODS, Api
 from dragoon.prepare.clock import Clock
 from dragoon.prepare.observing import Complaints, Observer, Repaired
-from dragoon.prepare.pods import claim_names
+from dragoon.prepare.pods import every_claim
 from dragoon.prepare.settings import PrepareSettings
 
 _FIRST_PAUSE_S: Final = 1.0
@@ -105,8 +105,8 @@ class Rebuilder:
 def _claims_of(pods: Collection[Mapping[str, Any]]) -> Iterator[tuple[str, str]]:
     for pod in pods:
         try:
-            names = claim_names(pod)
+            names = every_claim(pod)
         except ClaimNotAllocatedError:
             continue
-        for name in names.values():
+        for name in sorted(names):
             yield pod["metadata"].get("namespace", ""), name

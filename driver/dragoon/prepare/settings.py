@@ -15,7 +15,7 @@ class PrepareSettings:
     state_folder holds journal and markers and must survive a reboot; cdi_folder is read by the
     container runtime and need not. dev_root and driver_root are where this node's `/dev` and the
     driver's files are, seen from the container runtime (not `/` when the driver is containerised);
-    cgroup_root is where this process sees the node's cgroup v2 tree.
+    cgroup_root is where this process sees the node's cgroup v2 tree, and host_root its root folder.
 
     wait_s is how long one call waits for another claim, or for the API server: the kubelet cancels
     a call after 45 s and then retries only after 60 to 90 s (kubelet-tried.md section 0, point 1).
@@ -33,6 +33,7 @@ class PrepareSettings:
     dev_root: Path = Path("/")
     driver_root: Path = Path("/")
     cgroup_root: Path = Path("/sys/fs/cgroup")
+    host_root: Path = Path("/")
     wait_s: float = 40.0
     reread_s: float = 5.0
     poll_s: float = 0.5

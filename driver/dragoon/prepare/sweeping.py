@@ -16,19 +16,28 @@ from dragoon.gpu.model import Gpu, Inventory
 from dragoon.prepare import cdi, cdi_check
 from dragoon.prepare.cdi import Edits
 from dragoon.prepare.executing import Executor, claim_key, effect_keys
+from dragoon.prepare.host_root import HostRoot
 from dragoon.prepare.journal import Contents, Entry
 from dragoon.prepare.observing import Complaints, Observer, Repaired
 from dragoon.prepare.steps import CdiFile, Step
 
 
 class HardwareSweep:
-    """common: what every container with a real GPU needs now. All of it blocks."""
+    """common: what every container with a real GPU needs now. All of it blocks.
+
+    host: where this process sees the files of the node.
+    """
 
     def __init__(
-        self, executor: Executor, common: Callable[[Inventory], Edits], observer: Observer
+        self,
+        executor: Executor,
+        common: Callable[[Inventory], Edits],
+        host: HostRoot,
+        observer: Observer,
     ) -> None:
         self._executor = executor
         self._common = common
+        self._host = host
         self._observer = observer
         self._complaints = Complaints(observer)
 
@@ -60,7 +69,7 @@ class HardwareSweep:
 
     def _is_stale(self, entry: Entry) -> bool:
         paths = {Path(mount.host_path) for mount in _shared_mounts(entry.steps)}
-        return not all(self._executor.effects.exists(path) for path in paths)
+        return not all(self._executor.effects.exists(self._host.here(path)) for path in paths)
 
 
 def unowned_halves(instances: Iterable[MigInstance], contents: Contents) -> tuple[MigInstance, ...]:

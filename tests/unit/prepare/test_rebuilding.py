@@ -256,3 +256,20 @@ async def test_a_time_slice_is_set_again_after_an_unprepare_that_failed_half_way
 
     assert await engine.prepare(claim) == answer
     assert scene.disk.cards.time_slices == slices
+
+
+async def test_the_claim_of_a_pods_extended_resources_is_found_too() -> None:
+    """kube-scheduler made it; only the pod's status names it."""
+    scene = Scene()
+    engine = await scene.started()
+    claim = await scene.claim("one")
+    pod = await scene.pod("p", claim)
+    pod["status"]["extendedResourceClaimStatus"] = {"resourceClaimName": "one"}
+    await scene.api.replace(PODS, pod, subresource="status")
+    await engine.prepare(claim)
+    before = scene.files
+    damage(scene, claim)
+
+    await engine.reconcile()
+
+    assert without_the_damaged(scene.files) == before

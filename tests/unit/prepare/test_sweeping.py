@@ -14,6 +14,7 @@ from tests.unit.prepare.migging import H100, ON, PATHS, MigScene
 from tests.unit.prepare.scene import Scene, gpu, inventory, settings
 
 OLD, NEW = Path("/usr/lib64/libcuda.so.580"), Path("/usr/lib64/libcuda.so.590")
+HOST = Path("/host")
 NODES = ("/dev/nvidia0", "/dev/nvidia1")
 
 
@@ -66,19 +67,24 @@ async def test_whole_instances_of_others_and_halves_of_claims_are_nobodys_proble
     assert not [one for one in scene.told(Reported) if "destroy-gpu-instance" in one.problem]
 
 
+def here(path: Path) -> Path:
+    """Where the plugin sees a file of the node from inside its container."""
+    return HOST / path.relative_to("/")
+
+
 class Driver:
     """The driver's files on a node, and what a container gets of them."""
 
     def __init__(self, scene: Scene) -> None:
         self.effects = MemoryEffects(scene.disk)
         self.library = OLD
-        for path in (OLD, *map(Path, NODES)):
+        for path in (here(OLD), *map(Path, NODES)):
             self.effects.make_folder(path.parent, 0o755)
             self.effects.write(path, b"", 0o644)
 
     def replace(self) -> None:
-        self.effects.remove(OLD)
-        self.effects.write(NEW, b"", 0o644)
+        self.effects.remove(here(OLD))
+        self.effects.write(here(NEW), b"", 0o644)
         self.library = NEW
 
     def edits(self, _: Inventory) -> Edits:
@@ -100,7 +106,7 @@ async def started(scene: Scene, driver: Driver) -> Engine:
         scene.api,
         look,
         MemoryEffects(scene.disk),
-        settings(scene.root),
+        settings(scene.root, host_root=HOST),
         common=driver.edits,
         clock=scene.clock,
         observer=scene.events.append,
