@@ -12,7 +12,7 @@ from dragoon.allocator.gang.offers import Offers, Restriction
 from dragoon.allocator.gang.preference import LINKS, Usage, link_of
 from dragoon.allocator.gang.seats import EMPTY, Limits, Load, Seats, added
 from dragoon.allocator.gang.shapes import Shape, allocated_selectors
-from dragoon.allocator.model import Node
+from dragoon.allocator.model import Node, PoolId
 from dragoon.allocator.nodes import NodeSelectorError
 from dragoon.allocator.pools import Pool
 from dragoon.api.gang import Level
@@ -80,7 +80,10 @@ class _Site:
 
 
 class Terrain:
-    """All usable nodes of a snapshot for the shapes of one ask. Mutable: it remembers."""
+    """All usable nodes of a snapshot for the shapes of one ask. Mutable: it remembers.
+
+    has_floating: the shapes could have devices that several nodes offer.
+    """
 
     def __init__(
         self, snapshot: PlacementSnapshot, ask: GangAsk, shapes: Sequence[Shape], limits: Limits
@@ -108,24 +111,15 @@ class Terrain:
         for node in sorted(snapshot.nodes, key=lambda one: one.name):
             if node.name not in ask.excluded:
                 self._add(node)
+        floating = frozenset(self._cluster.floating)
+        self.has_floating = bool(floating) and self._wants_any(floating)
+        if floating and not self.has_floating:
+            self._drop(floating)
 
     @property
     def all(self) -> Area:
         """Every node that takes any of the shapes."""
         return Area(tuple(site.facts for site in self._sites.values()))
-
-    @property
-    def has_floating(self) -> bool:
-        """Whether the shapes could have devices that several nodes offer."""
-        floating = frozenset(self._cluster.floating)
-        if not floating:
-            return False
-        for site in self._sites.values():
-            pools = [pool for pool in site.pools if pool.id in floating]
-            offers = Offers(_node(site.facts), pools, self._cluster.classes)
-            if any(offers.has_any(shape.claims) for shape in self.shapes):
-                return True
-        return False
 
     def bins(self, area: Area) -> list[Bin]:
         """Fresh bins for the nodes of an area, by name."""
@@ -204,6 +198,26 @@ class Terrain:
             )
             site.values[attribute] = frozenset(one[1] for one in found if one and one[0])
         return site.values[attribute]
+
+    def _wants_any(self, floating: frozenset[PoolId]) -> bool:
+        """Whether the shapes could have devices of these pools on any node."""
+        seen: set[Any] = set()
+        for site in self._sites.values():
+            for pool in site.pools:
+                if pool.id not in floating or pool.slices in seen:
+                    continue
+                if all(one.nodes is not None for one in pool.slices):
+                    seen.add(pool.slices)  # They have the same devices on every node.
+                offers = Offers(_node(site.facts), (pool,), self._cluster.classes)
+                if any(offers.has_any(shape.claims) for shape in self.shapes):
+                    return True
+        return False
+
+    def _drop(self, pools: frozenset[PoolId]) -> None:
+        """Forgets pools of which nothing is wanted; one with a problem still stops `All`."""
+        for name, site in self._sites.items():
+            kept = tuple(one for one in site.pools if one.problem or one.id not in pools)
+            self._sites[name] = replace(site, pools=kept)
 
     def _add(self, node: NodeFacts) -> None:
         takes = tuple(_takes(shape, node) for shape in self.shapes)

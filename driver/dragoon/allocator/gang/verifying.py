@@ -97,12 +97,13 @@ class _Check:
         """The allocator's verifier, node by node; what was given before is held."""
         cluster = self._snapshot.cluster
         classes = [rendering.raw_class(one) for one in cluster.classes.values()]
+        floating = self._floating()
         elsewhere: list[Raw] = []
         for name, placed in self._on.items():
             node = self._nodes.get(name)
             if node is None:
                 continue
-            pools = dict.fromkeys((*cluster.by_node.get(name, ()), *cluster.floating))
+            pools = dict.fromkeys((*cluster.by_node.get(name, ()), *floating))
             slices, rules = self._slices(pools), self._rules(pools)
             held: list[Raw] = [*self._holders(pools), *elsewhere]
             for together in _checked_together(placed):
@@ -125,7 +126,24 @@ class _Check:
                 yield from (f"node {name}: {problem}" for problem in problems)
                 new = [{"status": {"allocation": raw}} for raw in given]
                 held += new
-                elsewhere += new if cluster.floating else ()
+                elsewhere += new if floating else ()
+
+    def _floating(self) -> tuple[PoolId, ...]:
+        """Pools of several nodes, where they matter: one is used, or all devices are wanted."""
+        floating = self._snapshot.cluster.floating
+        results = (
+            PoolId(result["driver"], result["pool"])
+            for raw in self._given.values()
+            for result in raw["devices"]["results"]
+        )
+        wants_all = any(
+            request.get("exactly", request).get("allocationMode") == "All"
+            for one in self._plan.placements
+            for claim in one.pod.claims
+            for entry in _asking(claim)["spec"]["devices"]["requests"]
+            for request in (entry, *(entry.get("firstAvailable") or ()))
+        )
+        return floating if wants_all or not set(floating).isdisjoint(results) else ()
 
     def _slices(self, pools: Iterable[PoolId]) -> list[Raw]:
         return [

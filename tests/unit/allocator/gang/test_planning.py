@@ -392,6 +392,21 @@ class TestMembers:
         found = planned(cluster, gang([member(f"w{i}") for i in range(3)]))
         assert Counter(where(found).values()) == {"n1": 1, "n2": 2}
 
+    def test_a_bound_member_whose_claim_is_pending_gets_it_where_it_is(self) -> None:
+        slices = [one for name in ("n1", "n2") for one in slices_of(name, gpus("a"))]
+        nodes = [node("n1"), node("n2", cpu=1000, used={"cpu": 1000}, pods=1)]
+        bound = replace(member("b", claim("c", wish())), node="n2")
+        found = planned(snapshot(nodes, slices), gang([bound, *members(1, wish())]))
+        assert where(found) == {"b": "n2", "w0": "n1"}
+
+    def test_a_pool_of_all_nodes_of_which_nothing_is_wanted_changes_nothing(self) -> None:
+        network = slice_of(device("x"), pool="net", name="net", driver=NIC_DRIVER, allNodes=True)
+        slices = [*slices_of("n1", gpus("a", "a")), network]
+        everything = wish(allocationMode="All")
+        del everything["exactly"]["count"]
+        found = planned(snapshot([node("n1")], slices), gang(members(1, everything)))
+        assert devices_of(found) == {"w0": ["n1/gpu-0", "n1/gpu-1"]}
+
     def test_rules_that_are_not_modelled_make_the_plan_optimistic(self) -> None:
         pods = members(2, wish(), unmodelled=("podAffinity", "volumes"))
         found = planned(two_nodes_of_pairs(), gang(pods))
