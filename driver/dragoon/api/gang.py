@@ -12,7 +12,7 @@ from typing import Any, Final, TypeVar
 
 import msgspec
 
-from dragoon.api.gang_plan import Plan, Wire
+from dragoon.api.gang_plan import UNREADABLE, Plan, Step, Wire
 from dragoon.errors import InvalidInputError
 
 GROUP: Final = "dragoon.dev"
@@ -213,10 +213,10 @@ _Part = TypeVar("_Part", bound=Wire)
 
 
 def gang_of(raw: Mapping[str, Any]) -> GangObject:
-    """The view of a raw Gang.
+    """The view of a raw Gang. Raises InvalidInputError, naming the field, for a spec.
 
-    A status that cannot be read counts as none but for its plan, without which nothing may be
-    done: raises InvalidInputError naming the field, for a spec as for a plan.
+    A status that cannot be read, such as one of a later version, counts as none but for its plan;
+    a plan that cannot be read is one of an unknown version: it is there, and nobody touches it.
     """
     meta = raw["metadata"]
     labels = meta.get("labels") or {}
@@ -235,7 +235,7 @@ def gang_of(raw: Mapping[str, Any]) -> GangObject:
             for one in meta.get("ownerReferences") or ()
         ),
         spec=_read(raw.get("spec") or {}, GangSpec, "spec"),
-        status=_read(raw.get("status") or {}, GangStatus, "status"),
+        status=_status(raw.get("status") or {}),
     )
 
 
@@ -243,6 +243,21 @@ def wire(part: Wire) -> dict[str, Any]:
     """A part of the layout as it is sent."""
     found: dict[str, Any] = msgspec.to_builtins(part)
     return found
+
+
+def _status(raw: Mapping[str, Any]) -> GangStatus:
+    try:
+        return _read(raw, GangStatus, "status")
+    except InvalidInputError:
+        plan = raw.get("plan")
+        return GangStatus(plan=None if plan is None else _plan(plan))
+
+
+def _plan(raw: Any) -> Plan:
+    try:
+        return _read(raw, Plan, "status.plan")
+    except InvalidInputError:
+        return Plan(version=UNREADABLE, serial=0, step=Step.HOLD, since="")
 
 
 def _read(raw: Any, kind: type[_Part], field: str) -> _Part:

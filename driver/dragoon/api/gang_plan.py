@@ -17,6 +17,8 @@ import msgspec
 from dragoon.errors import InvalidInputError
 
 PLAN_VERSION: Final = 1
+UNREADABLE: Final = 0
+"""The version of a plan that cannot be read at all."""
 _LARGEST: Final = 64 * 2**20
 """Bytes of unpacked allocations; more is no plan of ours."""
 
@@ -132,7 +134,8 @@ class Plan(Wire, frozen=True, kw_only=True):
     @property
     def nodes(self) -> tuple[str, ...]:
         """The nodes of its members, each once, in order."""
-        return tuple(sorted({member.node for member in (*self.members, *self.held)}))
+        placed = {member.node for member in self.members}
+        return tuple(sorted(placed | {member.node for member in self.held}))
 
 
 def pack(claims: Iterable[PlannedClaim]) -> str:

@@ -104,6 +104,8 @@ class Controller:
             pace=pace,
             clock=clock,
         )
+        self._looker = looker
+        self._copies.gangs.subscribe(self._gang)
         self._gangs = GangController(
             writing, self.world, looker, self._queue, teller=self._reporter, clock=clock
         )
@@ -144,7 +146,7 @@ class Controller:
 
     def not_ready(self) -> Sequence[str]:
         """What is missing for readiness: lists, and the gate. A standby is ready too."""
-        missing = [f"{plural} are not listed yet" for plural in self._copies.not_synced]
+        missing = [f"{text} are not listed yet" for text in self._copies.not_synced]
         return [*missing, *([self._problem] if self._problem else [])]
 
     def state(self) -> Mapping[str, Any]:
@@ -228,6 +230,10 @@ class Controller:
         for one in (change.old, change.new):
             if one is not None:
                 self._arbiter.pool_changed(one.pool)
+
+    def _gang(self, change: Change[GangObject]) -> None:
+        if change.old is not None and change.new is None:
+            self._looker.forget(change.old.uid)
 
     def _written(self, written: Written) -> None:
         self._copies.observe(*written)

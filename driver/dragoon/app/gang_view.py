@@ -9,7 +9,7 @@ from typing import Any
 from dragoon.api import gang
 from dragoon.api.gang import GangObject, gang_of
 from dragoon.api.gang_plan import unpack
-from dragoon.errors import ApiConflictError, InvalidInputError
+from dragoon.errors import ApiConflictError, ApiNotFoundError, InvalidInputError
 from dragoon.gang.asking import gang_ref
 from dragoon.gang.protocol.executing import Executor
 from dragoon.gang.protocol.model import Action, Journal, Member, RuleFacts
@@ -32,8 +32,11 @@ class Released:
 
 
 async def gangs_in(api: Api, namespace: str | None = None) -> list[GangObject]:
-    """All gangs, sorted. Raises DragoonError."""
-    listing = await api.list(GANGS, namespace=namespace)
+    """All gangs, sorted; none where the CRD is not there. Raises DragoonError."""
+    try:
+        listing = await api.list(GANGS, namespace=namespace)
+    except ApiNotFoundError:
+        return []
     return sorted((gang_of(raw) for raw in listing.items), key=lambda one: one.key)
 
 

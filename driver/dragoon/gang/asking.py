@@ -18,6 +18,7 @@ from dragoon.api import gang
 from dragoon.api.gang import GangObject
 from dragoon.api.gang_plan import HeldMember, Plan, PlannedClaim, Step
 from dragoon.api.names import TAINT_GANG_ONLY
+from dragoon.errors import InvalidInputError
 from dragoon.gang.protocol.model import Member, Ref, RequestPlan
 from dragoon.gang.records import PodRecord, Raw
 
@@ -175,7 +176,14 @@ class Promises:
         for one in gangs:
             plan = one.status.plan
             if one.uid != own.uid and plan is not None and plan.step not in _WRITTEN:
-                yield from ((one.namespace, claim) for claim in self._unpacked(one))
+                yield from ((one.namespace, claim) for claim in self._readable(one))
+
+    def _readable(self, one: GangObject) -> Sequence[PlannedClaim]:
+        """A journal that is damaged promises nothing that could be known; its fences stand."""
+        try:
+            return self._unpacked(one)
+        except InvalidInputError:
+            return ()
 
 
 def misfits(

@@ -107,8 +107,14 @@ class GangController:
                 self._later(key)
                 _log.exception("look failed unexpectedly", family="/".join(key))
             finally:
-                self._rested[key] = self._clock() + _REST * (self._clock() - started)
+                self._rest(key, started)
                 self._queue.done(key)
+
+    def _rest(self, key: FamilyKey, started: float) -> None:
+        if self._world.family(key) or self._world.gangs_of(key):
+            self._rested[key] = self._clock() + _REST * (self._clock() - started)
+        else:
+            self._rested.pop(key, None)
 
     def _later(self, key: FamilyKey) -> None:
         backoff = self._backoffs.setdefault(key, Backoff(first=0.5, limit=30.0))
@@ -122,8 +128,6 @@ class GangController:
         own = {"", *(one.uid for one in known)}
         # A pod that another gang has placed stays with it, whatever label it carries now.
         pods = [pod for pod in world.family(key) if world.planned_by(pod.uid) in own]
-        if not pods and not gangs:
-            self._rested.pop(key, None)
         found = families.sort(
             *key,
             pods=pods,

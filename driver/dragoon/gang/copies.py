@@ -99,11 +99,12 @@ class Copies:
 
     @property
     def not_synced(self) -> tuple[str, ...]:
-        """The collections that have not been listed yet."""
+        """The collections that have not been listed yet, and why."""
+        states = {resource.plural: informer.state for resource, informer in self.informers.items()}
         return tuple(
-            resource.plural
-            for resource, informer in self.informers.items()
-            if not informer.state.synced
+            f"{plural} ({state.last_error})" if state.last_error else plural
+            for plural, state in states.items()
+            if not state.synced
         )
 
     def observe(self, resource: Resource, written: Object) -> None:

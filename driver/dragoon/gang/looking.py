@@ -14,6 +14,7 @@ import structlog
 
 from dragoon.api.gang import GangObject, Owner
 from dragoon.api.gang_plan import Step
+from dragoon.errors import InvalidInputError
 from dragoon.gang import asking
 from dragoon.gang.planning import Planner, Planning
 from dragoon.gang.protocol import viewing
@@ -73,7 +74,14 @@ class Looker:
         self._now = now
         self._planning = Planning(world, planner, reporter, pace=self._pace, clock=clock)
         self._telling = Telling(
-            api, world, reporter, pace=self._pace, again=again, clock=clock, now=now
+            api,
+            world,
+            reporter,
+            pace=self._pace,
+            stuck_after=settings.stuck_after,
+            again=again,
+            clock=clock,
+            now=now,
         )
         self._memory: defaultdict[str, Memory] = defaultdict(Memory)
 
@@ -111,7 +119,12 @@ class Looker:
             if gang is None or gang.uid != case.gang.uid:
                 return
             case = self._now_of(case)
-            view = self._view(gang, case, memory, listed=listed)
+            try:
+                view = self._view(gang, case, memory, listed=listed)
+            except InvalidInputError as error:
+                # Somebody edited the journal: what it promised is not known, so nothing is done.
+                self._reporter.noted(gang, Note("DamagedPlan", error.message))
+                return
             members = view.members
             actions = decide(view, self._settings)
             notes = tuple(one for one in actions if isinstance(one, Note))

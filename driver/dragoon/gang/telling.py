@@ -25,6 +25,7 @@ class Telling:
         reporter: Reporter,
         *,
         pace: Pace,
+        stuck_after: float,
         again: Callable[[GangObject, float], None],
         clock: Callable[[], float] = time.monotonic,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
@@ -33,6 +34,7 @@ class Telling:
         self._world = world
         self._reporter = reporter
         self._pace = pace
+        self._stuck_after = stuck_after
         self._again = again
         self._clock = clock
         self._now = now
@@ -58,6 +60,7 @@ class Telling:
             notes=notes,
             blockers=self._blockers(memory.outcome),
             hints=case.hints,
+            stuck_after=self._stuck_after,
         )
         if sight.deadline is not None and not sight.is_late:
             left = (sight.deadline - sight.now).total_seconds()

@@ -96,7 +96,9 @@ async def _stranger(bed: Bed, device: tuple[str, str]) -> None:
     pool, name = device
     result = {"request": "gpu", "driver": DRIVER, "pool": pool, "device": name}
     consumer = {"resource": "pods", "name": "stranger", "uid": pod["metadata"]["uid"]}
-    status = {"allocation": {"devices": {"results": [result]}}, "reservedFor": [consumer]}
+    # Times are in seconds: of two in the same one the older could be either.
+    allocation = {"devices": {"results": [result]}, "allocationTimestamp": "2099-01-01T00:00:00Z"}
+    status = {"allocation": allocation, "reservedFor": [consumer]}
     await bed.api.patch(
         CLAIMS, "stranger", {"status": status}, namespace=SPACE, subresource="status"
     )

@@ -22,7 +22,8 @@ class Sight:
     """What was seen of one gang. plan: as journaled. faults: of the whole gang.
 
     outcome: the planner's last answer, None where it was not asked. blockers: gangs that hold what
-    would help. hints: what is known of missing pods and claims, one text each.
+    would help. hints: what is known of missing pods and claims, one text each. stuck_after: seconds
+    for which kube-scheduler has to call a member unschedulable before its node is avoided.
     """
 
     gang: GangObject
@@ -35,6 +36,7 @@ class Sight:
     notes: Sequence[Note] = ()
     blockers: Sequence[str] = ()
     hints: Sequence[str] = field(default=())
+    stuck_after: float = 30.0
 
     @property
     def alive(self) -> list[Member]:
@@ -74,6 +76,20 @@ class Sight:
     @property
     def stuck(self) -> Note | None:
         return next((note for note in self.notes if note.reason == STUCK), None)
+
+    @property
+    def failing(self) -> dict[str, str]:
+        """Nodes on which members fail to be bound, and what kube-scheduler says about it."""
+        planned = {one.uid: one.node for one in self.plan.held} if self.plan is not None else {}
+        limit = timedelta(seconds=self.stuck_after)
+        return {
+            planned[member.ref.uid]: member.unschedulable
+            for member in self.alive
+            if member.ref.uid in planned
+            and not member.node
+            and member.unschedulable_since is not None
+            and self.now - member.unschedulable_since >= limit
+        }
 
     @property
     def gathers(self) -> bool:

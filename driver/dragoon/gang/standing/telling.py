@@ -1,10 +1,11 @@
 """The status of a gang, but for its plan, and what has to be written of it. Pure."""
 
 from collections.abc import Iterable
+from datetime import datetime, timedelta
 from typing import Any, Final
 
 from dragoon.allocator.gang.model import GangPlan, NoRoom, Refused, SearchStopped
-from dragoon.api.gang import GangStatus, Members, Phase, wire
+from dragoon.api.gang import Avoided, GangStatus, Members, Phase, wire
 from dragoon.api.gang_plan import Step
 from dragoon.gang.standing.conditions import conditions
 from dragoon.gang.standing.sight import Sight, shortened, stamp
@@ -15,6 +16,8 @@ _LINE: Final = 2000
 _NOTES: Final = 32
 _NOTE: Final = 1024
 _SHOWN: Final = 5
+_AVOIDED_FOR: Final = timedelta(minutes=10)
+_MOST_AVOIDED: Final = 256
 _STEPS: Final = {
     Step.FENCE: Phase.FENCING,
     Step.WAIT: Phase.FENCING,
@@ -31,7 +34,7 @@ _FIXED: Final = {
 
 
 def status_of(sight: Sight) -> GangStatus:
-    """The status; what is the protocol's (the plan, nodes avoided) is taken over as it is."""
+    """The status; the plan is the protocol's and taken over as it is."""
     old = sight.gang.status
     phase = _phase(sight)
     return GangStatus(
@@ -49,10 +52,27 @@ def status_of(sight: Sight) -> GangStatus:
         conditions=conditions(sight),
         missing_since=sight.missing_since,
         complete_since="" if sight.gathers else old.complete_since or stamp(sight.now),
-        avoided=old.avoided,
+        avoided=_avoided(sight),
         notes=_optimistic(sight),
         plan=sight.plan,
     )
+
+
+def _avoided(sight: Sight) -> tuple[Avoided, ...]:
+    """Nodes on which members failed to be bound in the last ten minutes.
+
+    The rules that keep a member from a node may be none that plans know, so that the same node
+    would be chosen again.
+    """
+    known = {one.node: one for one in sight.gang.status.avoided}
+    kept = {
+        node: one for node, one in known.items() if datetime.fromisoformat(one.until) > sight.now
+    }
+    until = stamp(sight.now + _AVOIDED_FOR)
+    for node, reason in sight.failing.items():
+        if node not in kept:
+            kept[node] = Avoided(node=node, until=until, reason=shortened(reason, _NOTE))
+    return tuple(kept[node] for node in sorted(kept))[:_MOST_AVOIDED]
 
 
 def merge_patch(old: GangStatus, new: GangStatus) -> dict[str, Any]:

@@ -228,3 +228,29 @@ def test_texts_are_as_long_as_the_crd_allows() -> None:
     assert len(status.explanation) == 64
     assert max(map(len, status.explanation)) == 2000
     assert max(len(one.message) for one in status.conditions) == 4096
+
+
+def failing(since: datetime) -> Member:
+    return replace(member("p0"), unschedulable="too few cpu", unschedulable_since=since)
+
+
+def test_a_node_where_a_member_fails_to_be_bound_is_avoided_for_ten_minutes() -> None:
+    held = Plan(
+        version=1,
+        serial=1,
+        step=Step.HOLD,
+        since="",
+        held=(HeldMember(pod="p0", uid="pod-p0", node="n7"),),
+    )
+    soon = sight(failing(NOW - timedelta(seconds=5)), plan=held)
+    assert status_of(soon).avoided == ()
+    status = status_of(sight(failing(NOW - timedelta(seconds=31)), plan=held))
+    (avoided,) = status.avoided
+    assert (avoided.node, avoided.until) == ("n7", "2026-11-29T20:10:00Z")
+    assert avoided.reason == "too few cpu"
+    # Seen again it is not put off; afterwards it is forgotten.
+    again = msgspec.structs.replace(gang(), status=status)
+    later = sight(failing(NOW), plan=held, gang=again, now=NOW + timedelta(minutes=5))
+    assert status_of(later).avoided == (avoided,)
+    after = sight(member("p0", node="n8"), gang=again, now=NOW + timedelta(minutes=11))
+    assert status_of(after).avoided == ()
