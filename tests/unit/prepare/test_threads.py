@@ -1,0 +1,92 @@
+"""The threads of effects: what comes back, how many there are, and what the ends of either side do."""
+
+import asyncio
+import contextvars
+import threading
+
+import pytest
+
+from dragoon.prepare.threads import Threads
+
+_WHO: contextvars.ContextVar[str] = contextvars.ContextVar("who", default="nobody")
+
+
+async def test_a_result_and_an_error_come_back_from_another_thread() -> None:
+    threads = Threads(1)
+    assert await threads.run(threading.get_ident) != threading.get_ident()
+
+    def fail() -> None:
+        raise ValueError("why")
+
+    with pytest.raises(ValueError, match="why"):
+        await threads.run(fail)
+    assert await threads.run(lambda: "still there") == "still there"
+
+
+async def test_the_context_of_the_caller_goes_with_the_work() -> None:
+    _WHO.set("claim")
+    assert await Threads(1).run(_WHO.get) == "claim"
+
+
+async def test_work_waits_side_by_side_up_to_the_limit_and_no_further() -> None:
+    threads = Threads(2)
+    together, release = threading.Barrier(3), threading.Event()
+
+    def wait() -> int:
+        together.wait(30)
+        release.wait(30)
+        return threading.get_ident()
+
+    two = [asyncio.create_task(threads.run(wait)) for _ in range(2)]
+    await asyncio.to_thread(together.wait, 30)
+    third = asyncio.create_task(threads.run(threading.get_ident))
+    await asyncio.sleep(0)
+    assert not third.done()
+    release.set()
+    assert await third in await asyncio.gather(*two)
+
+
+async def test_one_thread_is_enough_for_work_that_comes_one_by_one() -> None:
+    threads = Threads(8)
+    assert len({await threads.run(threading.get_ident) for _ in range(20)}) == 1
+
+
+async def test_work_that_nobody_waits_for_goes_on_and_frees_its_thread() -> None:
+    threads = Threads(1)
+    begun, release, done = threading.Event(), threading.Event(), threading.Event()
+
+    def wait() -> None:
+        begun.set()
+        release.wait(30)
+        done.set()
+
+    task = asyncio.create_task(threads.run(wait))
+    await asyncio.to_thread(begun.wait, 30)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    release.set()
+    assert await asyncio.to_thread(done.wait, 30)
+    assert await threads.run(lambda: "next") == "next"
+
+
+def test_a_loop_that_ended_meanwhile_costs_no_thread() -> None:
+    threads = Threads(1)
+    begun, release = threading.Event(), threading.Event()
+
+    def wait() -> None:
+        begun.set()
+        release.wait(30)
+
+    async def leave() -> None:
+        task = asyncio.create_task(threads.run(wait))
+        await asyncio.to_thread(begun.wait, 30)
+        task.cancel()
+
+    asyncio.run(leave())
+    release.set()
+
+    async def ask() -> str:
+        return await threads.run(lambda: "from the next loop")
+
+    assert asyncio.run(ask()) == "from the next loop"
