@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, TextIO
 
 import click
 import msgspec
@@ -11,6 +11,7 @@ from dragoon.app import cdi_view
 from dragoon.app.cdi_view import FileState, Written
 from dragoon.cli import exits, settings
 from dragoon.cli.output import Cell, Form, Row, form_option, print_data, print_table
+from dragoon.diagnose.runtime_config import container_problem, read_config
 from dragoon.errors import CdiError
 
 _HEADER: Final = ("CLAIM", "DEVICE", "EDIT", "WHAT")
@@ -105,6 +106,47 @@ def inject(
         click.echo(f"note: no CDI spec, left out: {skipped}", err=True)
     print_data(found.config, form)
     return exits.FINE
+
+
+@command.command()
+@click.argument("config", metavar="CONFIG", type=click.File("r"))
+@click.option(
+    "--environment",
+    type=click.File("r"),
+    help="What `env` prints in a container that should have a GPU (kubectl exec POD -- env).",
+)
+@settings.setting_options("cdi_root")
+@form_option
+def runtime(config: TextIO, *, environment: TextIO | None, form: Form, **options: Any) -> int:
+    """Tell whether the node's container runtime applies our CDI specs.
+
+    CONFIG: what `containerd config dump` or `crio status config` prints, - for stdin. A runtime that
+    has CDI off, or reads other folders, starts containers without a GPU and without an error.
+    """
+    found = read_config(config.read(), settings.load(options).cdi_root)
+    problems = [*found.problems]
+    if environment is not None:
+        problems += filter(None, [container_problem(environment.read())])
+    switch = {True: "on", False: "off", None: "unknown"}[found.on]
+    if form == "table":
+        print_table(
+            ("RUNTIME", "CDI", "FOLDERS"), [(found.runtime, switch, ", ".join(found.folders))]
+        )
+    else:
+        print_data(
+            {
+                "apiVersion": "gpu.dragoon.dev/v1alpha1",
+                "kind": "RuntimeCdi",
+                "runtime": found.runtime,
+                "cdi": switch,
+                "folders": list(found.folders),
+                "problems": problems,
+            },
+            form,
+        )
+    for problem in problems:
+        click.echo(f"note: {problem}", err=True)
+    return exits.FINDINGS if problems else exits.FINE
 
 
 def _rows(one: Written) -> Iterator[Row]:

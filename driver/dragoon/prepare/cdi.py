@@ -107,7 +107,8 @@ VOID: Final = "NVIDIA_VISIBLE_DEVICES=void"
 """Tells NVIDIA's older runtime hook, which reads the environment, to add no device by itself."""
 
 
-_VARIABLE_PREFIX = "DRAGOON_"
+VARIABLE_PREFIX: Final = "DRAGOON_"
+"""Begins the variables by which containers see which devices they have."""
 
 
 def encode(spec: Spec) -> bytes:
@@ -143,7 +144,7 @@ def device_variable(device: str, uuid: str) -> str:
 
     `gpu-0000-65-00-0` gives `DRAGOON_GPU_0000_65_00_0=<uuid>`.
     """
-    return f"{_VARIABLE_PREFIX}{device.upper().replace('-', '_')}={uuid}"
+    return f"{VARIABLE_PREFIX}{device.upper().replace('-', '_')}={uuid}"
 
 
 def devices_given(spec: Spec) -> tuple[tuple[str, str], ...]:
@@ -152,7 +153,7 @@ def devices_given(spec: Spec) -> tuple[tuple[str, str], ...]:
         ("".join(device.name.split("_")[2:3]), variable.partition("=")[2])
         for device in spec.devices
         for variable in device.container_edits.env
-        if variable.startswith(_VARIABLE_PREFIX)
+        if variable.startswith(VARIABLE_PREFIX)
     )
 
 

@@ -167,3 +167,28 @@ async def test_a_folder_that_is_not_there_is_a_source_out_of_reach(
     arguments = ("--device", "a/b=c", "--cdi-root", str(node.root / "nowhere"))
     assert main.run(["cdi", "inject", str(node.config), *arguments]) == 3
     assert "nowhere" in capsys.readouterr().err
+
+
+RUNTIME = "version = 3\n[plugins.'io.containerd.cri.v1.runtime']\nenable_cdi = {}\n"
+
+
+def test_c31_a_runtime_with_cdi_off_is_a_finding_and_one_with_it_on_is_fine(
+    tmp_path: Path, capsys: Capture
+) -> None:
+    config = tmp_path / "containerd.toml"
+    config.write_text(RUNTIME.format("true"))
+    assert main.run(["cdi", "runtime", str(config)]) == 0
+    config.write_text(RUNTIME.format("false"))
+    assert main.run(["cdi", "runtime", str(config)]) == 1
+    assert "set enable_cdi = true" in capsys.readouterr().err
+
+
+def test_c31_a_container_that_sees_no_device_is_a_finding(tmp_path: Path, capsys: Capture) -> None:
+    config, environment = tmp_path / "containerd.toml", tmp_path / "env"
+    config.write_text(RUNTIME.format("true"))
+    environment.write_text("PATH=/bin\n")
+    asked = ["cdi", "runtime", str(config), "--environment", str(environment), "-o", "json"]
+    assert main.run(asked) == 1
+    assert "applied no CDI spec of ours" in json.loads(capsys.readouterr().out)["problems"][0]
+    environment.write_text("DRAGOON_GPU_0000_65_00_0=GPU-1\n")
+    assert main.run(asked) == 0
