@@ -29,7 +29,11 @@ from dragoon.kube.port import GANGS, Api
 _log = structlog.get_logger(__name__)
 
 _REST: Final = 2.0
-"""A family rests for this many times what its last look took: a burst of events is one look."""
+_LONGEST_REST_S: Final = 0.2
+"""A family rests for this many times what its last look took: a burst of events is one look.
+
+Not for long: most of what a look takes is waiting for the API server.
+"""
 _HINTS: Final = 3
 
 
@@ -112,7 +116,8 @@ class GangController:
 
     def _rest(self, key: FamilyKey, started: float) -> None:
         if self._world.family(key) or self._world.gangs_of(key):
-            self._rested[key] = self._clock() + _REST * (self._clock() - started)
+            rest = min(_LONGEST_REST_S, _REST * (self._clock() - started))
+            self._rested[key] = self._clock() + rest
         else:
             self._rested.pop(key, None)
 
