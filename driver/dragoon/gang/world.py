@@ -285,6 +285,18 @@ class World:
             self._read(self.state.put_rule, change.new.raw)
         self._listener.room()
         self._listener.swept()
+        for family in self._families_of_rule(change):
+            self._listener.family(family)
+
+    def _families_of_rule(self, change: Change[RuleRecord]) -> set[FamilyKey]:
+        """Whose fence has come or gone: nothing else wakes a gang that waits for that."""
+        facts = (one.facts for one in (change.old, change.new) if one is not None)
+        uids = {fact.gang for fact in facts if fact is not None and fact.gang}
+        return {
+            FamilyKey(gang.namespace, gang.group)
+            for gang in self.copies.gangs.values()
+            if gang.uid in uids
+        }
 
     def _class(self, change: Change[Raw]) -> None:
         if change.new is None:
