@@ -3,24 +3,27 @@
 import asyncio
 import random
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from typing import Any, Final
 
+from benchmarks.fleet import Fleet
 from dragoon.api import gang
 from dragoon.errors import ApiConflictError, ApiError
 from dragoon.kube.client import KubeClient
-from dragoon.kube.port import CLAIMS, GANGS, JOBS, NAMESPACES, PODS, TAINT_RULES, Object
+from dragoon.kube.port import CLAIMS, GANGS, NAMESPACES, NODES, PODS, TAINT_RULES, Object
 from racecampaign.crowd import Crowd, Wish, wishes
 from racecampaign.hands import Hands
 from racecampaign.proxy import Moment
+from racecampaign.reaching import Reach, delete
 from racecampaign.witness import Witness, allocated, is_alive
 
 _STORM_S: Final = 6.0
 _PATIENCE_S: Final = 120.0
 _LOOK_S: Final = 0.1
-_WRITES: Final = 120
-"""A death is at one of this many writes of a controller."""
+_STEPS: Final = 40
+"""So many writes a controller makes for a small gang from its discovery until it runs."""
+_NODE_AWAY_S: Final = 1.0
 _ERRORS: Final = 0.03
 _MOST_DELETED: Final = 3
 
@@ -33,20 +36,30 @@ class Run:
     def __init__(
         self,
         client: KubeClient,
+        reach: Reach,
         hands: Hands,
         witness: Witness,
         rng: random.Random,
         *,
         name: str,
+        number: int,
+        fleet: Fleet,
+        nodes: Sequence[str],
         room: int,
     ) -> None:
         self._client = client
+        self._reach = reach
         self._hands = hands
         self._witness = witness
         self._rng = rng
         self._namespace = name
         self._wishes = tuple(wishes(rng, room))
         self._crowd = Crowd(client, name, rng)
+        self._fleet = fleet
+        self._nodes = nodes
+        # Every step is a place to die at, before and after, as runs go on.
+        self._write = number // 2 % _STEPS + 1
+        self._moment = list(Moment)[number % 2]
 
     def __str__(self) -> str:
         wanted = ", ".join(f"{one.name} {one.size}x{one.gpus}" for one in self._wishes)
@@ -90,9 +103,9 @@ class Run:
     async def _storm(self, say: Say) -> None:
         """Gangs arrive one after another; controllers die, writes fail, pods are deleted."""
         self._hands.disturb(_ERRORS if self._rng.random() < 0.5 else 0.0)
-        write, moment = self._rng.randint(1, _WRITES), self._rng.choice(list(Moment))
-        self._hands.kill_at(write, moment)
-        say(f"{self}; controllers die {moment} write {write}")
+        again = _STEPS if self._rng.random() < 0.5 else 0
+        self._hands.kill_at(self._write, self._moment, again)
+        say(f"{self}; death {self._moment} write {self._write}{', and again' if again else ''}")
         ends = time.monotonic() + _STORM_S
         for wish in self._wishes:
             await self._crowd.gang(wish)
@@ -100,7 +113,17 @@ class Run:
         for _ in range(self._rng.randint(0, _MOST_DELETED)):
             await asyncio.sleep(self._rng.uniform(0.0, 1.0))
             await self._delete_somebody(say)
+        if self._rng.random() < 0.3:
+            await self._lose_a_node(say)
         await asyncio.sleep(max(0.0, ends - time.monotonic()))
+
+    async def _lose_a_node(self, say: Say) -> None:
+        """The Node object goes, its pods are collected, and it comes back."""
+        name = self._rng.choice(self._nodes)
+        say(f"  deletes node {name} for a while")
+        await self._client.delete(NODES, name)
+        await asyncio.sleep(_NODE_AWAY_S)
+        await self._fleet.ensure_node(name)
 
     async def _delete_somebody(self, say: Say) -> None:
         pods = (await self._client.list(PODS, namespace=self._namespace, labels=gang.LABEL)).items
@@ -152,7 +175,9 @@ class Run:
 
     async def _delete_job(self, name: str) -> None:
         """Its pods go with it: through the garbage collector, as kubectl does it."""
-        await self._client.delete(JOBS, name, namespace=self._namespace)
+        path = f"/apis/batch/v1/namespaces/{self._namespace}/jobs/{name}"
+        async with self._reach.session() as session:
+            await delete(session, path, propagationPolicy="Background")
 
     async def _is_empty(self) -> bool:
         return not await self._leftovers()

@@ -20,6 +20,7 @@ class Hand:
     def __init__(self, name: str, kubeconfig: Path, folder: Path, rng: random.Random) -> None:
         self.name = name
         self.kills = 0
+        self.again = 0
         self._folder = folder
         self._rng = rng
         self._own = folder / f"{name}.kubeconfig"
@@ -47,6 +48,8 @@ class Hand:
         if self.process.running:
             self.kills += 1
             self.process.kill()
+        if self.again:
+            self.proxy.kill_at(self._rng.randint(1, self.again), self._rng.choice(list(Moment)))
 
 
 class Hands:
@@ -69,14 +72,16 @@ class Hands:
         for hand in self.each:
             await hand.stop()
 
-    def kill_at(self, write: int, moment: Moment) -> None:
-        """Whoever comes to that write of its own first, dies there; the other one at its own."""
+    def kill_at(self, write: int, moment: Moment, again: int) -> None:
+        """Each dies at that write of its own; with `again` then at some of its next so many, too."""
         for hand in self.each:
+            hand.again = again
             hand.proxy.kill_at(write, moment)
 
     def calm(self) -> None:
         """No more deaths and errors."""
         for hand in self.each:
+            hand.again = 0
             hand.proxy.disarm()
             hand.proxy.error_rate = 0.0
 

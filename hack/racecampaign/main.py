@@ -19,6 +19,7 @@ from dragoon.kube.port import Object
 from dragoon.publish import slices
 from racecampaign.campaign import Run
 from racecampaign.hands import Hands
+from racecampaign.reaching import Reach
 from racecampaign.standin import StandIn
 from racecampaign.witness import Witness
 from realcluster.cluster import Cluster
@@ -61,22 +62,27 @@ async def _races(
     fleet = await Fleet.connect(kubeconfig)
     names = [f"node-{index:05d}" for index in range(chosen.nodes)]
     await fleet.prepare(names, _published(names), yaml.safe_load(_CLASS_FILE.read_text("utf-8")))
+    reach = Reach.of(kubeconfig)
     hands, witness = Hands(kubeconfig, folder, rng), Witness(client)
     wrong = 0
     try:
         async with asyncio.TaskGroup() as tasks:
             watching = [
                 tasks.create_task(witness.run()),
-                tasks.create_task(StandIn(client, kubeconfig, rng).run()),
+                tasks.create_task(StandIn(client, reach, rng).run()),
             ]
             await hands.start()
             for number in range(chosen.runs):
                 one = Run(
                     client,
+                    reach,
                     hands,
                     witness,
                     rng,
                     name=f"race-{number}",
+                    number=number,
+                    fleet=fleet,
+                    nodes=names,
                     room=chosen.nodes * _GPUS,
                 )
                 found = await one.run(_say)

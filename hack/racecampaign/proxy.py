@@ -4,14 +4,14 @@ import asyncio
 import enum
 import json
 import random
-import ssl
 from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
 import aiohttp
-import yaml
 from aiohttp import web
+
+from racecampaign.reaching import Reach
 
 _HOST: Final = "127.0.0.1"
 _READS: Final = frozenset(("GET", "HEAD", "OPTIONS"))
@@ -34,11 +34,7 @@ class Proxy:
     """
 
     def __init__(self, kubeconfig: Path, rng: random.Random, kill: Callable[[], None]) -> None:
-        config = yaml.safe_load(kubeconfig.read_text("utf-8"))
-        cluster = config["clusters"][0]["cluster"]
-        self._server = cluster["server"]
-        self._tls = ssl.create_default_context(cafile=cluster["certificate-authority"])
-        self._config = config
+        self._reach = Reach.of(kubeconfig)
         self._rng = rng
         self._kill = kill
         self._doom: tuple[int, Moment] | None = None
@@ -53,7 +49,7 @@ class Proxy:
         app = web.Application(client_max_size=1 << 23)
         app.router.add_route("*", "/{path:.*}", self._on_request)
         self._session = aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(ssl=self._tls, limit=0),
+            connector=aiohttp.TCPConnector(ssl=self._reach.tls, limit=0),
             timeout=aiohttp.ClientTimeout(total=None),
             auto_decompress=False,
         )
@@ -65,10 +61,12 @@ class Proxy:
         await asyncio.to_thread(self._write, kubeconfig, f"http://{_HOST}:{port}")
 
     def _write(self, kubeconfig: Path, url: str) -> None:
-        config = {**self._config, "clusters": [{"name": "proxy", "cluster": {"server": url}}]}
-        config["contexts"] = [
-            {**one, "context": {**one["context"], "cluster": "proxy"}} for one in config["contexts"]
+        own = {"name": "proxy", "cluster": {"server": url}}
+        contexts = [
+            {**one, "context": {**one["context"], "cluster": "proxy"}}
+            for one in self._reach.config["contexts"]
         ]
+        config = {**self._reach.config, "clusters": [own], "contexts": contexts}
         kubeconfig.write_text(json.dumps(config), "utf-8")
         kubeconfig.chmod(0o600)
 
@@ -111,8 +109,8 @@ class Proxy:
         async with self._request(request, await request.read()) as answer:
             headers = {k: v for k, v in answer.headers.items() if k.lower() not in _HOP}
             response = web.StreamResponse(status=answer.status, headers=headers)
-            await response.prepare(request)
             try:
+                await response.prepare(request)
                 async for chunk in answer.content.iter_any():
                     await response.write(chunk)
                 await response.write_eof()
@@ -130,7 +128,10 @@ class Proxy:
         assert self._session is not None
         headers = {k: v for k, v in request.headers.items() if k.lower() not in _HOP}
         return self._session.request(
-            request.method, f"{self._server}{request.raw_path}", headers=headers, data=body or None
+            request.method,
+            f"{self._reach.server}{request.raw_path}",
+            headers=headers,
+            data=body or None,
         )
 
 

@@ -1,19 +1,16 @@
 """What the kubelets of nodes without one would say: pods run, end, and go when they are deleted."""
 
 import asyncio
-import json
 import random
-import ssl
 from contextlib import suppress
-from pathlib import Path
 from typing import Any, Final
 
 import aiohttp
-import yaml
 
 from dragoon.errors import ApiError
 from dragoon.kube.client import KubeClient
 from dragoon.kube.port import PODS, Object
+from racecampaign.reaching import Reach, delete
 
 _DYING_S: Final = 0.2
 """How long a container needs to end, at most."""
@@ -22,21 +19,14 @@ _DYING_S: Final = 0.2
 class StandIn:
     """Follows all pods until cancelled."""
 
-    def __init__(self, client: KubeClient, kubeconfig: Path, rng: random.Random) -> None:
+    def __init__(self, client: KubeClient, reach: Reach, rng: random.Random) -> None:
         self._client = client
         self._rng = rng
-        self._kubeconfig = yaml.safe_load(kubeconfig.read_text("utf-8"))
+        self._reach = reach
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def run(self) -> None:
-        cluster = self._kubeconfig["clusters"][0]["cluster"]
-        token = self._kubeconfig["users"][0]["user"]["token"]
-        tls = ssl.create_default_context(cafile=cluster["certificate-authority"])
-        async with aiohttp.ClientSession(
-            cluster["server"],
-            connector=aiohttp.TCPConnector(ssl=tls),
-            headers={"Authorization": f"Bearer {token}"},
-        ) as session:
+        async with self._reach.session() as session:
             listing = await self._client.list(PODS)
             for pod in listing.items:
                 self._look(session, pod)
@@ -76,8 +66,9 @@ class StandIn:
     async def _end(self, session: aiohttp.ClientSession, pod: Object) -> None:
         await asyncio.sleep(self._rng.random() * _DYING_S)
         meta = pod["metadata"]
-        options = {"gracePeriodSeconds": 0, "preconditions": {"uid": meta["uid"]}}
-        url = f"/api/v1/namespaces/{meta['namespace']}/pods/{meta['name']}"
-        headers = {"Content-Type": "application/json"}
-        async with session.delete(url, data=json.dumps(options), headers=headers) as answer:
-            await answer.read()
+        await delete(
+            session,
+            f"/api/v1/namespaces/{meta['namespace']}/pods/{meta['name']}",
+            gracePeriodSeconds=0,
+            preconditions={"uid": meta["uid"]},
+        )
