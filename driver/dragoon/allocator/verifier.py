@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from dragoon.allocator.verifier_sums import allocated, lacking, sums
 from dragoon.allocator.verifier_world import Raw, Spot, World, admits, name_of
-from dragoon.cel import compile_selector, device_view
+from dragoon.cel import DeviceView, compile_selector, device_view
 from dragoon.errors import DragoonError
 
 _MAX_DEVICES: Final = 32
@@ -124,10 +124,11 @@ class _Check:
             yield f"there is no class {request['deviceClassName']}"
             return
         selectors = (class_.get("spec") or {}).get("selectors") or ()
+        view: DeviceView | None = None
         for selector in (*selectors, *(request.get("selectors") or ())):
             expression = selector["cel"]["expression"]
             try:
-                view = device_view(spot.driver, spot.device)
+                view = device_view(spot.driver, spot.device) if view is None else view
                 if not compile_selector(expression).evaluate(view):
                     yield f"device {spot.name} does not match {expression}"
             except DragoonError as error:

@@ -177,7 +177,7 @@ class TestExplain:
         assert (found.state, found.message) == ("place", "2 members fit on 1 node")
         assert found.is_fine
 
-    def test_finished_and_leaving_pods_are_no_members(self) -> None:
+    def test_c49_finished_and_leaving_pods_are_no_members(self) -> None:
         ended = {**gang_pod("p1"), "status": {"phase": "Succeeded"}}
         leaving = gang_pod("p2")
         leaving["metadata"]["deletionTimestamp"] = "2026-11-29T00:00:00Z"

@@ -1,12 +1,12 @@
 """From loads on nodes that stand for others to each member's node and allocations."""
 
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
 from dragoon.allocator.candidates import Candidate
-from dragoon.allocator.gang.model import Placement, PodAsk
+from dragoon.allocator.gang.model import Placement, Slot
 from dragoon.allocator.gang.shapes import Block, Shape
 from dragoon.allocator.gang.terrain import Bin, Terrain
 from dragoon.allocator.model import Claim, Device, DeviceClass, DeviceId, Node, Slice
@@ -118,29 +118,33 @@ class _Queue:
     """The blocks of a shape that wait for a node. Mutable."""
 
     def __init__(self, blocks: Sequence[Block]) -> None:
-        self._blocks = list(blocks)
+        self._plain = deque(one for one in blocks if one.members[0].slot is None)
+        self._slotted = [one for one in blocks if one.members[0].slot is not None]
 
     def with_slot(self, node: str, devices: frozenset[DeviceId]) -> Block | None:
         """Takes the block whose slot is on the node, the one that had these devices first."""
-        here = [one for one in self._blocks if (slot := _slot(one)) and slot.node == node]
+        here = [one for one in self._slotted if node in _nodes_of_slots(one)]
         if not here:
             return None
-        found = max(here, key=lambda one: len(devices.intersection(_devices_of_slot(one))))
-        self._blocks.remove(found)
+        found = max(here, key=lambda one: len(devices.intersection(_devices_of_slots(one))))
+        self._slotted.remove(found)
         return found
 
     def next(self) -> Block:
-        """Takes the first block."""
-        return self._blocks.pop(0)
+        """Takes the first block; those whose slot is elsewhere come last."""
+        return self._plain.popleft() if self._plain else self._slotted.pop(0)
 
 
-def _slot(block: Block) -> Any:
-    return block.members[0].slot
+def _slots(block: Block) -> Iterable[Slot]:
+    return (one.slot for one in block.members if one.slot is not None)
 
 
-def _devices_of_slot(block: Block) -> Iterable[DeviceId]:
-    members: Iterable[PodAsk] = block.members
-    return (device for one in members if one.slot is not None for device in one.slot.devices)
+def _nodes_of_slots(block: Block) -> set[str]:
+    return {slot.node for slot in _slots(block)}
+
+
+def _devices_of_slots(block: Block) -> Iterable[DeviceId]:
+    return (device for slot in _slots(block) for device in slot.devices)
 
 
 def _names(solution: Solution) -> frozenset[DeviceId]:

@@ -6,6 +6,7 @@ from itertools import permutations
 
 import pytest
 
+from dragoon.allocator import ClusterState
 from dragoon.allocator.gang import GangPlan, NoRoom, PlacementSnapshot, Refused, SearchStopped, Slot
 from dragoon.allocator.gang.model import Budget
 from dragoon.allocator.gang.planning import plan
@@ -15,6 +16,7 @@ from tests.unit.allocator.gang.objects import (
     CLIQUE,
     GROUP,
     NIC_DRIVER,
+    WHOLE,
     claim,
     counter_set,
     devices_of,
@@ -56,6 +58,26 @@ def two_nodes_of_pairs(*held: Raw) -> PlacementSnapshot:
 def busy(pairs: int, on: str) -> list[Raw]:
     names = [f"gpu-{index}" for index in range(2 * pairs)]
     return [holding(*names, pool=f"{on}/gpu", name=f"busy-{on}")]
+
+
+def test_c37_each_plan_sees_what_was_decided_before_it() -> None:
+    """Seven gangs of one, five devices: five are placed on different devices, two are not."""
+    state = ClusterState()
+    state.put_class(WHOLE)
+    for raw in slices_of("n1", gpus(*"abcde")):
+        state.put_slice(raw)
+    taken: list[str] = []
+    refused = 0
+    for index in range(7):
+        wanted = claim(f"c{index}", wish())
+        cluster = PlacementSnapshot(state.snapshot(), (node("n1"),))
+        found = planned(cluster, gang([member(f"w{index}", wanted)]))
+        if isinstance(found, GangPlan):
+            state.assume(wanted, found.placements[0].allocations[f"uid-c{index}"])
+            taken += devices_of(found)[f"w{index}"]
+        else:
+            refused += 1
+    assert (len(taken), len(set(taken)), refused) == (5, 5, 2)
 
 
 class TestC44:
