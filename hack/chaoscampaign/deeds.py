@@ -17,6 +17,9 @@ _ERRNOS = (errno.ENOSPC, errno.EIO, errno.EDQUOT, errno.EROFS)
 # What cards answer when they are not well: unknown, time-out, in use, no memory, bad state.
 _DRIVER_CODES = (999, 10, 19, 20, 18)
 _BRIEF_S = 0.3
+_START = 12
+"""About as many effects as a start has, and what it finds to put right."""
+_DOOM_S = 5.0
 
 
 async def measure(campaign: Campaign, wish: Wish) -> dict[tuple[Call, Kind], int]:
@@ -43,6 +46,23 @@ async def kill_at(campaign: Campaign, wish: Wish, call: Call, point: int, deed: 
     await campaign.dead()
     await campaign.restart()
     await _finish(campaign, pod, call, gives_up=gives_up)
+
+
+async def killed_again_at(campaign: Campaign, wish: Wish, call: Call, point: int) -> None:
+    """SIGKILL before one point, and the next process dies while it puts that right."""
+    start = campaign.rng.randrange(_START)
+    campaign.begin(f"KILL at point {point} of {call} {wish.kind}, and at {start} of the next start")
+    pod = await _ready_for(campaign, wish, call)
+    campaign.node.board[Kind.EFFECTS].arm(Deed.KILL, ahead=point)
+    await campaign.call(call, pod)
+    await campaign.dead()
+    campaign.node.launch(doomed_at=start)
+    with suppress(TimeoutError):
+        async with asyncio.timeout(_DOOM_S):
+            await campaign.node.death()
+    await campaign.dead()
+    await campaign.restart()
+    await _finish(campaign, pod, call, gives_up=False)
 
 
 async def power_cut_at(campaign: Campaign, wish: Wish, call: Call, point: int) -> None:

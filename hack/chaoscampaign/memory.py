@@ -66,11 +66,21 @@ class MemoryLife:
         )  # fmt: skip
 
     async def _start(self) -> None:
-        """A new process, and what it does by itself in its first moments."""
-        self._effects = Planted(self.node.scene.disk, self._left_out)
-        self._engine: Engine = self.node.scene.engine(self._effects, wait_s=0.0, ending_s=0.0)
-        await self._engine.start()
-        await self._engine.reconcile()
+        """A new process, and what it does by itself in its first moments; it may die in them."""
+        while True:
+            self._effects = Planted(self.node.scene.disk, self._left_out)
+            if self._rng.random() < 1 / 4:
+                self._effects.faults = Faults(crash_at=self._rng.randrange(_LONGEST_CALL))
+            self._engine: Engine = self.node.scene.engine(self._effects, wait_s=0.0, ending_s=0.0)
+            try:
+                await self._engine.start()
+                await self._engine.reconcile()
+            except Crash:
+                self._tally.faults += 1
+                self.step += ", killed while it starts"
+            else:
+                self._effects.faults = Faults()
+                return
 
     def _arm(self) -> str:
         """Orders a fault for one of the next effects, or none."""

@@ -13,7 +13,7 @@ from pathlib import Path
 import msgspec
 
 from chaoscampaign import victim
-from chaoscampaign.board import Board
+from chaoscampaign.board import Board, Deed, Kind
 from chaoscampaign.kubelet import Kubelet
 from chaoscampaign.workload import DRIVER, LIBRARY, NODE, Pod, Scheduler, Wish, wishes
 from dragoon.app.config import PluginConfig
@@ -99,11 +99,16 @@ class Node:
         await self.kill()
         await self.api.stop()
 
-    def launch(self) -> SocketPaths:
-        """Starts a process on a fresh board; does not wait for it."""
+    def launch(self, *, doomed_at: int | None = None) -> SocketPaths:
+        """Starts a process on a fresh board; does not wait for it.
+
+        doomed_at: the effect before which it dies, counted from its start.
+        """
         self.starts += 1
         instance = str(uuid.UUID(int=self.starts))
         self.board = Board.fresh(self.root / "board")
+        if doomed_at is not None:
+            self.board[Kind.EFFECTS].arm(Deed.KILL, ahead=doomed_at)
         self.trace.unlink(missing_ok=True)
         self.durable = {
             path: path.read_bytes() for path in self.state_folder.rglob("*") if path.is_file()

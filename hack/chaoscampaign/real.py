@@ -76,6 +76,7 @@ class RealCampaign:
         return self._rng.choice(
             (
                 self._kill(name, call, effect),
+                lambda c: deeds.killed_again_at(c, wish, call, effect),
                 lambda c: deeds.power_cut_at(c, wish, call, effect),
                 lambda c: deeds.fail_effect(c, wish, call, effect),
                 lambda c: deeds.disk_stays_broken(c, wish, call, effect),
