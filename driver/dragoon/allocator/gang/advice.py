@@ -24,10 +24,13 @@ from dragoon.allocator.gang.releasing import claims_to_release
 from dragoon.allocator.gang.shapes import Shape
 from dragoon.allocator.gang.telling import Standing, missing, standing
 from dragoon.allocator.gang.verifying import verify_plan
+from dragoon.allocator.model import Toleration
 from dragoon.api.gang import Topology
 
 _NAMED: Final = 8
 """Claims and nodes that a text names; the others are counted."""
+_ANY_TAINT: Final = Toleration("", "Exists", "", "")
+"""A taint of a device goes with what is wrong with it, or with whom it is kept for."""
 _MOST_NODES: Final = 64
 """More new nodes are not offered."""
 
@@ -54,10 +57,11 @@ def no_room(snapshot: PlacementSnapshot, failed: Failed, steps: int) -> NoRoom:
 
 
 def _never(snapshot: PlacementSnapshot, case: Case, failed: Failed, steps: int) -> bool:
-    """Whether it would not fit if all others were gone and every node could be used."""
+    """Whether it would not fit if all others were gone, and all nodes and devices were well."""
     if failed.terrain.is_settling:
         return False  # A pool is being updated: nobody knows yet what it will have.
-    alone = replace(case, ask=replace(case.ask, excluded=frozenset()))
+    ask = replace(case.ask, excluded=frozenset(), tolerations=(_ANY_TAINT,))
+    alone = replace(sort_out(ask), extra=())
     found = attempt(changing.emptied(snapshot), alone, steps, str)
     return isinstance(found, Failed) and found.short.sure
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
+from typing import Final
 
 from dragoon.allocator.gang.model import NodeFacts, PlacementSnapshot
 from dragoon.allocator.model import NodeSelection, PoolId, Slice
@@ -9,24 +10,24 @@ from dragoon.allocator.pools import PoolSlices
 from dragoon.allocator.snapshot import Memory
 from dragoon.allocator.usage import PoolUsage
 
-_SERIAL = -2
+_CONDITIONS: Final = ("node.kubernetes.io/", "node.cloudprovider.kubernetes.io/")
+"""How the keys of taints begin that come and go with the condition of a node."""
+_SERIAL: Final = -2
 """Usages of copies are remembered by nobody."""
 
 
 def emptied(snapshot: PlacementSnapshot) -> PlacementSnapshot:
-    """The cluster when all others are gone: claims, pods, taint rules and cordons."""
-    cluster = replace(snapshot.cluster, usage={})
-    if any(pool.rules for pool in cluster.pools.values()):
-        pools = {
-            id_: PoolSlices(id_, pool.slices) if pool.rules else pool
-            for id_, pool in cluster.pools.items()
-        }
-        cluster = replace(cluster, pools=pools, memory=Memory())
+    """The cluster when all others are gone and every node is well: no claims, pods and cordons."""
     return replace(
         snapshot,
-        cluster=cluster,
-        nodes=tuple(replace(one, used={}, pods=0, unschedulable=False) for one in snapshot.nodes),
+        cluster=replace(snapshot.cluster, usage={}),
+        nodes=tuple(map(_well, snapshot.nodes)),
     )
+
+
+def _well(node: NodeFacts) -> NodeFacts:
+    taints = tuple(one for one in node.taints if not one.key.startswith(_CONDITIONS))
+    return replace(node, used={}, pods=0, unschedulable=False, taints=taints)
 
 
 def without_claims(

@@ -3,12 +3,13 @@
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from typing import Final
 
 from dragoon.allocator.gang.model import NodeFacts, Placement, PlacementSnapshot, PodAsk
 from dragoon.allocator.model import PoolId, Raw
 from dragoon.allocator.usage import UNUSED, Hold, holds_of
 
-_SERIAL = -1
+_SERIAL: Final = -1
 """Usages of copies are remembered by nobody."""
 
 

@@ -4,6 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 from dragoon.allocator.gang import NoRoom, Outcome, PlacementSnapshot
+from dragoon.allocator.model import Taint
 from dragoon.api.gang import Level, Topology
 from tests.unit.allocator.gang.objects import (
     GROUP,
@@ -102,6 +103,18 @@ def test_a_pool_that_is_being_updated_is_waited_for() -> None:
     slices[0]["spec"]["pool"]["resourceSliceCount"] = 2
     found = no_room(planned(snapshot([node("n1")], slices), gang(members(1, wish()))))
     assert not found.never
+
+
+def test_what_is_not_well_is_waited_for() -> None:
+    taint = Taint("node.kubernetes.io/not-ready", "", "NoSchedule")
+    slices = slices_of("n1", gpus("a", taints=[{"key": "lost", "effect": "NoSchedule"}]))
+    found = no_room(
+        planned(snapshot([node("n1", taints=(taint,))], slices), gang(members(1, wish())))
+    )
+    assert not found.never
+    other = Taint("team", "b", "NoSchedule")
+    theirs = snapshot([node("n1", taints=(other,))], slices)
+    assert no_room(planned(theirs, gang(members(1, wish())))).never
 
 
 def test_a_cordoned_node_that_would_do_is_named() -> None:
