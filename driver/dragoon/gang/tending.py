@@ -120,6 +120,8 @@ class Tending:
                 self._queue.add_at(key, action.tick)
             elif isinstance(action, Note):
                 self._note(action)
+        # Asked before: an evicted pod may be gone when the answer comes.
+        owners = [owner for one in actions if isinstance(one, Evict) if (owner := self._owner(one))]
         outcome = await self._executor.execute(actions)
         for written in outcome.written:
             self._world.copies.observe(*written)
@@ -128,11 +130,9 @@ class Tending:
         if outcome.errors or outcome.conflicts:
             self._queue.add_at(key, self._clock() + _FAILED_S)
             return
-        for action in actions:
-            if isinstance(action, Evict):
-                self._remember(action)
+        for owner in owners:
+            self._evictions.add(owner, self._clock())
 
-    def _remember(self, action: Evict) -> None:
+    def _owner(self, action: Evict) -> str:
         pod = self._world.copies.pods.get(action.pod.name, action.pod.namespace)
-        if pod is not None and pod.owner is not None:
-            self._evictions.add(pod.owner.uid, self._clock())
+        return "" if pod is None or pod.owner is None else pod.owner.uid

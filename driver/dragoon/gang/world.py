@@ -320,6 +320,8 @@ class World:
                 self._listener.family(family)
         if change.new is None:
             self._listener.swept()
+        if _promised(change.old) != _promised(change.new):
+            self._listener.room()
 
     def _job(self, change: Change[JobRecord]) -> None:
         if change.old is not None:
@@ -347,6 +349,14 @@ def _pods_of(gang: GangObject) -> Iterable[str]:
     if plan is not None:
         yield from (member.uid for member in plan.members)
         yield from (member.uid for member in plan.held)
+
+
+def _promised(gang: GangObject | None) -> tuple[object, ...]:
+    """What of a gang keeps others out beside its claims: its round, and slots that wait."""
+    plan = None if gang is None else gang.status.plan
+    if plan is None:
+        return ()
+    return (plan.packed, *(member.uid for member in plan.held if member.vacated))
 
 
 def _differs(one: NodeFacts, other: NodeFacts) -> bool:

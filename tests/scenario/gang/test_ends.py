@@ -126,3 +126,25 @@ def _is_allocation(call: Call) -> bool:
 
 def _writes(calls: list[Call]) -> list[Call]:
     return [call for call in calls if call.verb not in {"get", "list", "watch"}]
+
+
+async def test_other_gangs_come_in_when_no_slot_of_a_gang_waits_any_more() -> None:
+    async with Bed(nodes=1, gpus=3).up() as bed, bed.controller():
+        pods = await bed.job("j", 2)
+        await bed.phase("j", "Running")
+        await bed.end("j-0", "Failed")
+
+        async def vacated() -> bool:
+            gang = await bed.see("j")
+            plan = gang.status.plan if gang is not None else None
+            return plan is not None and any(member.vacated for member in plan.held)
+
+        await until("its slot waits", vacated)
+        # Two GPUs are free, and both could be the successor's.
+        await bed.job("k", 1)
+        await bed.phase("k", "Waiting")
+        owner = pods[0]["metadata"]["ownerReferences"][0]
+        job = {"metadata": {"name": owner["name"], "uid": owner["uid"]}}
+        await bed.pod("j-0b", gang="j", size="2", job=job, slot="0")
+        await bed.phase("k", "Running")
+        assert "j-0b" in await bed.bound("j")

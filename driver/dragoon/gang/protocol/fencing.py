@@ -45,19 +45,21 @@ def fence(view: GangView, plan: Plan, settings: Settings) -> tuple[Action, ...]:
     wanted = [pool_id(pool) for pool in plan.pools]
     missing = missing_fences(view, wanted)
     if missing:
-        return missing
+        # Rules that have to be written now did not stand when it was waited for them.
+        return (Journal(view.gang, unfenced(plan)),) if plan.fenced else missing
     extra = tuple(DeleteRule(rule) for pool, rule in fences(view).items() if pool not in wanted)
     if extra:
         return extra
+    if plan.fenced:
+        return advance(view, plan, Step.WAIT)
     until = view.now + timedelta(seconds=longest_wait(view.backlog, settings))
-    waiting = msgspec.structs.replace(
-        plan,
-        step=Step.WAIT,
-        since=stamp(view.now),
-        fenced=moment(view.now),
-        wait_until=stamp(until),
-    )
-    return (Journal(view.gang, waiting),)
+    stands = msgspec.structs.replace(plan, fenced=moment(view.now), wait_until=stamp(until))
+    return advance(view, stands, Step.WAIT)
+
+
+def unfenced(plan: Plan) -> Plan:
+    """The plan of which a rule is missing: what was waited for is void."""
+    return msgspec.structs.replace(plan, fenced="", wait_until="")
 
 
 def longest_wait(backlog: Backlog, settings: Settings) -> float:
@@ -77,16 +79,14 @@ def wait(view: GangView, plan: Plan, settings: Settings) -> tuple[Action, ...]:
     if trouble:
         return advance(view, plan, Step.RELEASE, trouble)
     if missing_fences(view, map(pool_id, plan.pools)):
-        # Another serial: the wait that is running is void.
-        again = msgspec.structs.replace(plan, serial=plan.serial + 1)
-        return advance(view, again, Step.FENCE, "a rule was deleted by somebody else")
+        return advance(view, unfenced(plan), Step.FENCE, "a rule was deleted by somebody else")
     if not any(needs_fence(view, pool_id(pool)) for pool in plan.pools):
         return _look_again(view, plan)
     begun = _running_wait(view, plan)
     if begun is None:
         until = view.tick + longest_wait(view.backlog, settings)
         pending = view.backlog.pending
-        return (StartWait(Wait(plan.serial, plan.fenced, view.tick, until, pending)),)
+        return (StartWait(Wait(plan.fenced, view.tick, until, pending)),)
     wake = _wake(view, begun, settings)
     if view.tick < wake:
         return (WaitUntil(wake),)
@@ -94,9 +94,9 @@ def wait(view: GangView, plan: Plan, settings: Settings) -> tuple[Action, ...]:
 
 
 def _running_wait(view: GangView, plan: Plan) -> Wait | None:
-    """The wait of this round, if this process began it: another one's clock says nothing."""
+    """The wait for these rules, if this process began it: another one's clock says nothing."""
     found = view.wait
-    if found is None or (found.serial, found.fenced) != (plan.serial, plan.fenced):
+    if found is None or found.fenced != plan.fenced:
         return None
     return found if found.started <= view.tick else None
 

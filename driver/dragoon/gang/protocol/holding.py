@@ -19,6 +19,7 @@ from dragoon.gang.protocol.facts import (
     held_pools,
     missing_fences,
 )
+from dragoon.gang.protocol.fencing import unfenced
 from dragoon.gang.protocol.model import (
     Action,
     DeleteRule,
@@ -47,6 +48,8 @@ def hold(view: GangView, plan: Plan, settings: Settings) -> tuple[Action, ...]:
         return _with_held(view, plan, kept)
     wanted = held_pools(plan)
     missing = missing_fences(view, wanted)
+    if missing and plan.fenced:
+        return (Journal(view.gang, unfenced(plan)),)
     unneeded = tuple(DeleteRule(rule) for pool, rule in fences(view).items() if pool not in wanted)
     tidying = missing + unneeded + unused_claims(view, plan)
     if tidying:

@@ -131,13 +131,12 @@ class Backlog:
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """The wait of this process for this round: kept in memory, never in the API.
+    """The wait of this process for the rules of a plan: kept in memory, never in the API.
 
-    serial, fenced: of the plan. started, until: monotonic seconds. pending: the claims that were
-    pending when the rules stood.
+    fenced: of the plan: when its rules stood. started, until: monotonic seconds. pending: the
+    claims that were pending then.
     """
 
-    serial: int
     fenced: str
     started: float
     until: float

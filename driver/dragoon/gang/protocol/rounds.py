@@ -107,12 +107,16 @@ def begin(view: GangView, proposal: Proposal) -> tuple[Action, ...]:
     """Journals a new plan: its pools are fenced next."""
     old = view.plan
     pools, held = repooled(old, old.held, proposal.pools) if old else (proposal.pools, ())
+    # In pools whose rules have stood since, nothing of kube-scheduler's is in flight any more.
+    stands = old is not None and set(proposal.pools) <= set(old.pools)
     slots = {uid: pod.slot for uid, pod in by_uid(view).items()}
     plan = Plan(
         version=PLAN_VERSION,
         serial=old.serial + 1 if old else 1,
         step=Step.FENCE,
         since=stamp(view.now),
+        fenced=old.fenced if old and stands else "",
+        wait_until=old.wait_until if old and stands else "",
         pools=pools,
         members=tuple(
             msgspec.structs.replace(one, slot=slots.get(one.uid, "")) for one in proposal.members

@@ -1,0 +1,70 @@
+"""Pods whose claim a node refuses for good: evicted where the administrator wants that."""
+
+from typing import Any
+
+from dragoon.api.device_status import EVICT, REPORT
+from dragoon.kube.port import CLAIMS, PODS
+from tests.scenario.gang.bed import SPACE, Bed, until
+from tests.scenario.gang.standins import devices_of
+from tests.scenario.pluginbed import DRIVER
+
+
+async def refuse(bed: Bed, pod: str, on_refusal: str) -> None:
+    """As the plugin of the node says it in the claim's status."""
+    listing = await bed.api.list(CLAIMS, namespace=SPACE)
+    (claim,) = [one for one in listing.items if one["metadata"]["name"].startswith(f"{pod}-")]
+    ((pool, device),) = devices_of(claim)
+    ready = {"type": "Ready", "status": "False", "reason": "UnknownDevice", "message": "no such"}
+    entry: dict[str, Any] = {"driver": DRIVER, "pool": pool, "device": device}
+    entry |= {"conditions": [ready], "data": {"onRefusal": on_refusal}}
+    await bed.api.patch(
+        CLAIMS,
+        claim["metadata"]["name"],
+        {"status": {"devices": [entry]}},
+        namespace=SPACE,
+        subresource="status",
+    )
+
+
+async def pods(bed: Bed) -> set[str]:
+    return {one["metadata"]["name"] for one in (await bed.api.list(PODS)).items}
+
+
+def evictions(bed: Bed) -> list[str]:
+    return [call.name for call in bed.api.faults.calls if call.subresource == "eviction"]
+
+
+async def test_a_pod_with_an_owner_is_evicted_and_its_sibling_only_after_a_pause() -> None:
+    async with Bed(nodes=2, gpus=2).up() as bed, bed.controller():
+        await bed.job("j", 2)
+        await bed.phase("j", "Running")
+        await refuse(bed, "j-0", EVICT)
+        await until("it is evicted", lambda: evictions(bed) == ["j-0"])
+        # One owner, so the next one waits: a successor may be refused as well.
+        await refuse(bed, "j-1", EVICT)
+        await bed.job("k", 1)
+        await bed.phase("k", "Running")
+        await refuse(bed, "k-0", EVICT)
+        await until("another owner's is evicted at once", lambda: "k-0" in evictions(bed))
+        assert evictions(bed) == ["j-0", "k-0"]
+
+
+async def test_a_pod_without_an_owner_is_told_and_left_alone() -> None:
+    async with Bed(nodes=1).up() as bed, bed.controller():
+        await bed.pod("bare", gang="b", size="1")
+        await bed.phase("b", "Running")
+        await refuse(bed, "bare", EVICT)
+        await until("an event says so", lambda: bed.events("Refused"))
+        assert "bare" in await pods(bed)
+        assert not evictions(bed)
+
+
+async def test_where_only_a_report_is_wanted_nothing_is_evicted() -> None:
+    async with Bed(nodes=1).up() as bed, bed.controller():
+        for name, wanted in (("r", REPORT), ("e", EVICT)):
+            await bed.job(name, 1)
+            await bed.phase(name, "Running")
+            await refuse(bed, f"{name}-0", wanted)
+        # The second shows that the first was looked at: claims are taken in their order.
+        await until("the other one is evicted", lambda: evictions(bed) == ["e-0"])
+        assert "r-0" in await pods(bed)
