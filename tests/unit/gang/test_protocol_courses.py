@@ -102,10 +102,14 @@ async def test_a_rule_that_somebody_deletes_while_it_is_needed_voids_the_wait() 
         TAINT_RULES, (await stage.all(TAINT_RULES))[0]["metadata"]["name"]
     )
     first = stage.pilot.wait
+    assert first is not None
+    stage.pilot.tick = first.until + 5.0
 
-    await stage.pilot_until(lambda view: view.wait is not None and view.wait != first)
+    view = await stage.pilot_until(lambda view: view.wait is not None and view.wait != first)
 
     assert len(await stage.all(TAINT_RULES)) == 1
+    assert view.wait is not None
+    assert view.wait.started == first.until + 5.0
 
 
 async def test_a_rule_that_is_deleted_during_the_commit_undoes_it() -> None:
@@ -471,3 +475,51 @@ async def test_a_marked_member_that_is_bound_after_all_is_not_evicted() -> None:
 def _is_of(claim: Raw, pod: Raw) -> bool:
     uids = {owner["uid"] for owner in claim["metadata"].get("ownerReferences") or ()}
     return pod["metadata"]["uid"] in uids
+
+
+async def test_a_plan_made_anew_in_the_same_pools_waits_no_second_time() -> None:
+    stage = Stage(nodes=1, gpus=2)
+    await stage.start(1)
+    await stage.cluster.create_pod()
+    await stage.parts()
+    await stage.cluster.scheduler.sync()
+    await stage.cluster.scheduler.attempt()
+    await stage.pilot_until(at(Step.WAIT))
+    await stage.cluster.scheduler.land()
+    await stage.pilot_until(lambda view: view.plan is not None and view.plan.serial == 2)
+    over = stage.pilot.tick
+
+    await stage.pilot_until(at(Step.HOLD))
+
+    assert stage.pilot.tick == over
+
+
+async def test_a_successor_in_a_pool_that_is_held_waits_for_nobody() -> None:
+    stage = Stage(nodes=1, gpus=2)
+    await stage.start(2)
+    await stage.until(lambda view: running(2)(view) and at(Step.HOLD)(view))
+    await stage.cluster.delete((await stage.cluster.crew())[0])
+    for _ in range(3):
+        await stage.parts()
+    over = stage.pilot.tick
+
+    await stage.pilot_until(lambda view: all(not member.gated for member in view.members))
+
+    assert stage.pilot.tick == over
+
+
+async def test_a_successor_waits_where_the_rule_had_been_deleted_meanwhile() -> None:
+    stage = Stage(nodes=1, gpus=2)
+    await stage.start(2)
+    await stage.until(lambda view: running(2)(view) and at(Step.HOLD)(view))
+    name = (await stage.all(TAINT_RULES))[0]["metadata"]["name"]
+    await stage.cluster.api.delete(TAINT_RULES, name)
+    await stage.pilot_until(lambda view: bool(view.rules))
+    await stage.cluster.delete((await stage.cluster.crew())[0])
+    for _ in range(3):
+        await stage.parts()
+    over = stage.pilot.tick
+
+    await stage.pilot_until(lambda view: all(not member.gated for member in view.members))
+
+    assert stage.pilot.tick >= over + 1.0
