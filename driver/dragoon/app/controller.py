@@ -124,6 +124,7 @@ class Controller:
         )
         self._copies.claims.subscribe(self._tending.claim_changed)
         self._copies.failures.subscribe(self._tending.event_changed)
+        self._copies.jobs.subscribe(self._tending.job_changed)
         self._copies.slices.subscribe(self._slice)
         self._proof: Proof | None = None
         self._problem = "the gate of gangs has not been proved yet"

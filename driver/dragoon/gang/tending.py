@@ -15,7 +15,7 @@ from dragoon.gang.nudging import Later, NudgeSettings, nudge
 from dragoon.gang.protocol.executing import Executor
 from dragoon.gang.protocol.model import Action, Evict, Note, Nudge, WaitUntil
 from dragoon.gang.queueing import Queue
-from dragoon.gang.records import Raw
+from dragoon.gang.records import JobRecord, Raw
 from dragoon.gang.refused import Evictions, EvictionSettings, refused
 from dragoon.gang.world import World
 from dragoon.kube.informer import Change
@@ -66,6 +66,11 @@ class Tending:
         """A claim may be refused for good now."""
         if change.new is not None and wants_eviction(change.new, self._driver) is not None:
             self._queue.add(_Key("claim", *change.key))
+
+    def job_changed(self, change: Change[JobRecord]) -> None:
+        """A Job is gone: how often its pods were evicted counts for nobody any more."""
+        if change.old is not None and change.new is None:
+            self._evictions.forget(change.old.uid)
 
     async def run(self) -> None:
         """Looks at what changed, one after the other."""
