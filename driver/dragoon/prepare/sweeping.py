@@ -11,6 +11,7 @@ from pathlib import Path
 
 import msgspec
 
+from dragoon.errors import DragoonError
 from dragoon.gpu.mig import MigInstance
 from dragoon.gpu.model import Gpu, Inventory
 from dragoon.prepare import cdi, cdi_check
@@ -42,12 +43,19 @@ class HardwareSweep:
         self._complaints = Complaints(observer)
 
     def look(self, inventory: Inventory) -> None:
-        """Reports and repairs. Raises HardwareError, StateError, CdiError."""
+        """Reports and repairs. Raises HardwareError, StateError."""
         divided = [gpu for gpu in inventory.gpus if gpu.mig is not None and gpu.mig.enabled]
         halves = [half for gpu in divided for half in self._halves(gpu)]
-        self._complaints.are({"": _about(halves)} if halves else {})
-        if not inventory.simulated:
-            self._renew(inventory)
+        problems = {"": _about(halves)} if halves else {}
+        for entry in () if inventory.simulated else self._stale():
+            try:
+                self._renew(entry, renewed(entry, self._common(inventory)))
+            except DragoonError as error:
+                problems[entry.uid] = (
+                    f"files of the driver that its CDI spec names are gone, so its containers cannot "
+                    f"restart, and the spec cannot be renewed: {error}"
+                )
+        self._complaints.are(problems)
 
     def _halves(self, gpu: Gpu) -> tuple[MigInstance, ...]:
         executor = self._executor
@@ -55,17 +63,19 @@ class HardwareSweep:
             contents = executor.journal.contents()
             return unowned_halves(executor.effects.mig.instances(gpu.address), contents)
 
-    def _renew(self, inventory: Inventory) -> None:
+    def _stale(self) -> list[Entry]:
+        """The entries of containers whose driver files are not all there."""
+        boot_id = self._executor.effects.boot_id()
+        entries = self._executor.journal.contents().entries
+        return [one for one in entries if one.answered_in(boot_id) and self._is_stale(one)]
+
+    def _renew(self, entry: Entry, fresh: Entry) -> None:
         executor = self._executor
-        boot_id = executor.effects.boot_id()
-        for entry in executor.journal.contents().entries:
-            if entry.answered_in(boot_id) and self._is_stale(entry):
-                fresh = renewed(entry, self._common(inventory))
-                with executor.locked([claim_key(entry.uid)]), executor.locked(effect_keys(entry)):
-                    if executor.own(entry.uid) == entry != fresh:
-                        executor.restore(executor.journal.complete(fresh))
-                        what = "files of the driver were replaced: its CDI spec names the new ones"
-                        self._observer(Repaired(entry.uid, what))
+        with executor.locked([claim_key(entry.uid)]), executor.locked(effect_keys(entry)):
+            if executor.own(entry.uid) == entry != fresh:
+                executor.restore(executor.journal.complete(fresh))
+                what = "files of the driver were replaced: its CDI spec names the new ones"
+                self._observer(Repaired(entry.uid, what))
 
     def _is_stale(self, entry: Entry) -> bool:
         paths = {Path(mount.host_path) for mount in _shared_mounts(entry.steps)}

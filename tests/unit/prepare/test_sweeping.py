@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from dragoon.errors import HardwareError
 from dragoon.gpu.model import Inventory
 from dragoon.prepare import cdi
 from dragoon.prepare.cdi import Edits, Mount
@@ -78,6 +79,7 @@ class Driver:
     def __init__(self, scene: Scene) -> None:
         self.effects = MemoryEffects(scene.disk)
         self.library = OLD
+        self.is_missing = False
         for path in (here(OLD), *map(Path, NODES)):
             self.effects.make_folder(path.parent, 0o755)
             self.effects.write(path, b"", 0o644)
@@ -88,6 +90,8 @@ class Driver:
         self.library = NEW
 
     def edits(self, _: Inventory) -> Edits:
+        if self.is_missing:
+            raise HardwareError("no libcuda.so below /", retryable=True)
         return Edits(mounts=(Mount(str(self.library), "/usr/lib64/libcuda.so.1", ("ro", "bind")),))
 
 
@@ -137,6 +141,27 @@ async def test_a_prepared_claim_gets_the_files_of_the_driver_that_replaced_the_o
     assert await engine.prepare(claim) == answer
     await engine.unprepare(claim)
     assert not [name for name in scene.files if claim.uid in name]
+
+
+async def test_while_there_is_no_driver_it_is_told_once_and_then_the_spec_is_renewed(
+    scene: Scene,
+) -> None:
+    driver = Driver(scene)
+    engine = await started(scene, driver)
+    claim = await scene.claim("one")
+    await engine.prepare(claim)
+    driver.replace()
+    driver.is_missing = True
+    await engine.reconcile()
+    await engine.reconcile()
+    assert mounts(scene, claim.uid) == [str(OLD)]
+    (told,) = scene.told(Reported)
+    assert told.uid == claim.uid
+    assert "no libcuda.so below /" in told.problem
+
+    driver.is_missing = False
+    await engine.reconcile()
+    assert mounts(scene, claim.uid) == [str(NEW)]
 
 
 async def test_a_spec_whose_files_are_all_there_is_left_as_it_is(scene: Scene) -> None:
