@@ -53,13 +53,12 @@ def gang_ask(
     """
     held = scene.plan.held if scene.plan is not None else ()
     asked = set(request.pods)
-    by_slot = {one.slot: one for one in held if one.slot and one.vacated}
-    slots = {member.ref.uid: member.slot for member in scene.members}
+    places = _places(scene)
     members = [
         pod_ask(
             _raw(scene.pods[uid]),
             _claims(scene, scene.pods[uid], released=request.spare),
-            slot=_slot(by_slot.get(slots.get(uid, ""))),
+            slot=places.get(uid),
         )
         for uid in request.pods
         if uid in scene.pods
@@ -99,8 +98,20 @@ def _raw(pod: PodRecord) -> Raw:
     return pod.raw or {}
 
 
-def _slot(left: HeldMember | None) -> Slot | None:
-    return None if left is None else Slot(left.node)
+def _places(scene: Scene) -> dict[str, Slot]:
+    """Where members are tried first, by UID: where their predecessor was, or they themselves.
+
+    A round that is planned anew because it lost a device stays on nodes that are fenced already,
+    where nothing more is lost.
+    """
+    plan = scene.plan
+    if plan is None:
+        return {}
+    left = {one.slot: one.node for one in plan.held if one.slot and one.vacated}
+    found = {
+        member.ref.uid: Slot(left[member.slot]) for member in scene.members if member.slot in left
+    }
+    return found | {one.uid: Slot(one.node) for one in plan.members}
 
 
 def _excluded(
