@@ -190,6 +190,7 @@ class Controller:
     async def _work(self) -> None:
         self.metrics.leading(now=True)
         try:
+            # What another leader wrote last may not have come by the watches yet (case C37).
             await self._copies.refresh()
             async with asyncio.TaskGroup() as group:
                 for part in (

@@ -7,7 +7,6 @@ turns with families. What a look raises is logged and the family comes again, ev
 import asyncio
 import time
 from collections.abc import Callable, Sequence
-from datetime import UTC, datetime
 from typing import Any, Final, Protocol
 
 import structlog
@@ -58,7 +57,6 @@ class GangController:
         teller: Teller,
         workers: int = 8,
         clock: Callable[[], float] = time.monotonic,
-        now: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
         self._api = api
         self._world = world
@@ -67,14 +65,14 @@ class GangController:
         self._teller = teller
         self._workers = workers
         self._clock = clock
-        self._now = now
         self._rested: dict[FamilyKey, float] = {}
         self._backoffs: dict[FamilyKey, Backoff] = {}
 
     async def run(self) -> None:
-        """Looks at all families, then at those that change. Needs synced copies."""
-        # What another leader wrote last may not have come by the watches yet (case C37).
-        await self._world.copies.refresh()
+        """Looks at all families, then at those that change.
+
+        Needs copies that show the last writes of any leader before this one (case C37).
+        """
         self._looker.forget_all()
         for key in self._world.families():
             self._queue.add(key)
@@ -139,9 +137,7 @@ class GangController:
             gangs=gangs,
             jobs=world.jobs_by_uid,
             taken=frozenset(
-                known.name
-                for known, _ in world.copies.gangs.items()
-                if known.namespace == key.namespace
+                one.name for one in world.copies.gangs.values() if one.namespace == key.namespace
             ),
         )
         if found.unnamed:

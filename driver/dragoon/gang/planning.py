@@ -94,7 +94,7 @@ class Planning:
             memory.room = self.room
             ask, placement = self._question(gang, case, view, request)
             started = self._clock()
-            outcome = await asyncio.to_thread(self._planner, placement, ask, Budget())
+            outcome = await self._in_thread(placement, ask)
             memory.planned_at = self._clock()
             memory.planned_for = memory.planned_at - started
             memory.outcome = outcome
@@ -102,6 +102,18 @@ class Planning:
             if not memory.proposal.refusal:
                 self._promises.propose(gang, memory.proposal.claims)
         self._reporter.planned(outcome, memory.planned_for)
+
+    async def _in_thread(self, placement: PlacementSnapshot, ask: GangAsk) -> Outcome:
+        """The planner's answer. A thread cannot be stopped: whoever cancels waits for it too.
+
+        Plans share what they find out about nodes, so no other may run beside it.
+        """
+        running = asyncio.ensure_future(asyncio.to_thread(self._planner, placement, ask, Budget()))
+        try:
+            return await asyncio.shield(running)
+        except asyncio.CancelledError:
+            await asyncio.wait({running})
+            raise
 
     def _question(
         self, gang: GangObject, case: Case, view: GangView, request: RequestPlan

@@ -1,0 +1,111 @@
+"""The planner's door: one at a time, off the loop, and never two beside each other."""
+
+import asyncio
+import threading
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from dragoon.allocator.gang.model import Budget, GangAsk, NoRoom, Outcome, PlacementSnapshot
+from dragoon.gang.copies import Copies
+from dragoon.gang.planning import Planning
+from dragoon.gang.protocol.model import GangView, Ref, RequestPlan
+from dragoon.gang.remembering import Case, Memory, Pace
+from dragoon.gang.world import Listener, World
+from dragoon.kube.memory import MemoryApi
+from tests.unit.gang.records_for_tests import gang, pod
+
+
+class Planner:
+    """Answers when it is told to; notes how many ran at once."""
+
+    def __init__(self) -> None:
+        self.go = threading.Event()
+        self.running = self.most = self.calls = 0
+        self.threads: set[int] = set()
+
+    def __call__(self, _snapshot: PlacementSnapshot, _ask: GangAsk, _budget: Budget) -> Outcome:
+        self.calls += 1
+        self.running += 1
+        self.most = max(self.most, self.running)
+        self.threads.add(threading.get_ident())
+        self.go.wait(30)
+        self.running -= 1
+        return NoRoom("full", never=False, fitting=0, wanted=1)
+
+
+class Silent:
+    def __getattr__(self, _name: str) -> Any:
+        return lambda *_arguments: None
+
+
+def bench(planner: Planner) -> Planning:
+    world = World(Copies(MemoryApi()), Listener(lambda _key: None, lambda: None, lambda: None))
+    return Planning(world, planner, Silent(), pace=Pace())
+
+
+async def ask(planning: Planning, memory: Memory) -> None:
+    own, member = gang(), pod("a")
+    view = GangView(
+        now=datetime(2026, 11, 29, tzinfo=UTC),
+        tick=0.0,
+        gang=Ref("team", "g", "gang-g"),
+        minimum=1,
+        members=(),
+        claims={},
+        rules=(),
+        snapshot=planning.snapshot(own),
+        nodes=frozenset(),
+    )
+    await planning.plan(own, Case(own, (member,)), view, RequestPlan((member.uid,)), memory)
+
+
+async def until_called(planner: Planner, times: int) -> None:
+    async with asyncio.timeout(20):
+        while planner.calls < times:  # noqa: ASYNC110 - a thread tells nobody
+            await asyncio.sleep(0)
+
+
+async def test_the_planner_runs_in_another_thread_and_its_answer_is_remembered() -> None:
+    planner, memory = Planner(), Memory()
+    planner.go.set()
+    await ask(bench(planner), memory)
+    assert threading.get_ident() not in planner.threads
+    assert memory.proposal is not None
+    assert memory.proposal.refusal == "full"
+    assert isinstance(memory.outcome, NoRoom)
+
+
+async def test_a_plan_that_is_cancelled_lets_no_other_run_beside_it() -> None:
+    planner = Planner()
+    planning = bench(planner)
+    first = asyncio.ensure_future(ask(planning, Memory()))
+    await until_called(planner, 1)
+    first.cancel()
+    second = asyncio.ensure_future(ask(planning, Memory()))
+    for _ in range(10):
+        await asyncio.sleep(0)
+    assert planner.calls == 1
+    planner.go.set()
+    with pytest.raises(asyncio.CancelledError):
+        await first
+    await second
+    assert (planner.calls, planner.most) == (2, 1)
+
+
+async def test_a_refusal_is_asked_again_only_when_room_came_up_and_not_all_the_time() -> None:
+    planner, memory = Planner(), Memory()
+    planner.go.set()
+    now = 100.0
+    world = World(Copies(MemoryApi()), Listener(lambda _key: None, lambda: None, lambda: None))
+    planning = Planning(world, planner, Silent(), pace=Pace(replan=1.0), clock=lambda: now)
+    await ask(planning, memory)
+    assert planning.forget_refusal(memory) is None
+    assert memory.proposal is not None
+    planning.room += 1
+    assert planning.forget_refusal(memory) == 101.0
+    assert memory.proposal is not None
+    now = 101.5
+    assert planning.forget_refusal(memory) is None
+    assert memory.proposal is None
