@@ -2,7 +2,7 @@
 
 import asyncio
 import random
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -170,6 +170,3 @@ class Campaign:
         self.lives[pod.claim.uid] = life
         self.blame(truth.complaints_of_start(life))
         await self.node.scheduler.say(pod, "running")
-
-
-Deed = Callable[[Campaign], Awaitable[None]]

@@ -7,6 +7,7 @@ import os
 import shutil
 import signal
 import uuid
+from collections.abc import Awaitable, Callable
 from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 
@@ -224,10 +225,10 @@ class Node:
         names = await self._devices()
         return all(wish.devices <= names for wish in self.wishes.values())
 
-    async def _until(self, what: str, condition: object) -> None:
+    async def _until(self, what: str, condition: Callable[[], Awaitable[bool]]) -> None:
         try:
             async with asyncio.timeout(_PATIENCE_S):
-                while not await condition():  # type: ignore[operator]  # noqa: ASYNC110
+                while not await condition():  # noqa: ASYNC110 - the API in memory tells nobody
                     await asyncio.sleep(_POLL_S)
         except TimeoutError:
             raise NodeError(f"not within {_PATIENCE_S:g} s: {what}: {self.last_words()}") from None

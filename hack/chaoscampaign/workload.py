@@ -2,7 +2,7 @@
 
 import platform
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from dragoon.api.claims import ClaimRef
@@ -43,7 +43,6 @@ class Pod:
     uid: str
     claim: ClaimRef
     wish: Wish
-    containers: tuple[str, ...] = field(default=("main",))
 
 
 def wishes(cards: Iterable[Card]) -> dict[str, Wish]:
