@@ -5,6 +5,8 @@ the pod when it has made its own last check. Before the first gate goes, everyth
 back; afterwards the round only goes forward.
 """
 
+from collections.abc import Mapping, Sequence
+
 import msgspec
 
 from dragoon.allocator.contention import Contention
@@ -85,13 +87,14 @@ def ungate(view: GangView, plan: Plan) -> tuple[Action, ...]:
     and is placed again as a successor of itself.
     """
     pods = by_uid(view)
+    planned = {one.name: one for one in view.planned}
     ready = tuple(
         Ungate(pod.ref, member.node, pod.other_gates, pod.affinity)
         for member in plan.members
         if (pod := pods.get(member.uid)) is not None
         and pod.is_alive
         and pod.gated
-        and _is_whole(view, member)
+        and all(_is_written(view, planned[name]) for name in member.claims if name in planned)
     )
     return ready or _hold(view, plan)
 
@@ -119,10 +122,6 @@ def _is_written(view: GangView, planned: PlannedClaim) -> bool:
     return claim is not None and is_same(claim.allocation, planned.allocation)
 
 
-def _is_whole(view: GangView, member: PlannedMember) -> bool:
-    return all(_is_written(view, one) for one in view.planned if one.name in member.claims)
-
-
 def _given_twice(found: Contention) -> str:
     return f"given twice: {found.pool} {found.what}, to {' and '.join(found.claims)}"
 
@@ -131,8 +130,9 @@ def _hold(view: GangView, plan: Plan) -> tuple[Action, ...]:
     """Journals that the round is over: its members are held, each in place of a dead one."""
     pods = by_uid(view)
     pools = {pool_id(pool): index for index, pool in enumerate(plan.pools)}
+    planned = {one.name: one for one in view.planned}
     placed = tuple(
-        _held(view, member, pools)
+        _held(view, member, [planned[name] for name in member.claims if name in planned], pools)
         for member in plan.members
         if (pod := pods.get(member.uid)) is None or not pod.gated
     )
@@ -155,8 +155,12 @@ def _hold(view: GangView, plan: Plan) -> tuple[Action, ...]:
     return (Journal(view.gang, over),)
 
 
-def _held(view: GangView, member: PlannedMember, pools: dict[PoolId, int]) -> HeldMember:
-    planned = [one for one in view.planned if one.name in member.claims]
+def _held(
+    view: GangView,
+    member: PlannedMember,
+    planned: Sequence[PlannedClaim],
+    pools: Mapping[PoolId, int],
+) -> HeldMember:
     places = (pools[hold.pool] for one in planned for hold in holds(view, one))
     return HeldMember(
         pod=member.pod,
