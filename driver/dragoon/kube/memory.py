@@ -53,7 +53,7 @@ class MemoryApi:
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
         self._validators = validators or {}
-        self._admission = admission or {}
+        self._admission = {} if admission is None else admission
         self.git_version = git_version
         self._store = Store(history)
         self._applied: dict[tuple[str, str, str | None], Any] = {}

@@ -54,10 +54,13 @@ async def until(what: str, condition: Callable[[], Any], *, within: float = 20.0
 
 
 class Bed:
-    """A cluster. gated: whether the policies are there."""
+    """A cluster. gated: whether the policies are there; policies: instead, and to be changed."""
 
-    def __init__(self, *, nodes: int = 2, gpus: int = 4, gated: bool = True) -> None:
-        self.api = MemoryApi(admission=POLICIES if gated else None)
+    def __init__(
+        self, *, nodes: int = 2, gpus: int = 4, gated: bool = True, policies: Any = None
+    ) -> None:
+        admission = POLICIES if gated and policies is None else policies
+        self.api = MemoryApi(admission=admission)
         self.plane = ControlPlane(self.api)
         self._nodes, self._gpus = nodes, gpus
         self._count = count()
