@@ -1,5 +1,7 @@
 """What a controller says about itself over HTTP."""
 
+import re
+
 import aiohttp
 
 from dragoon.app.controller import Controller
@@ -50,13 +52,15 @@ async def test_gangs_are_counted_by_phase_and_plans_by_answer() -> None:
         await bed.job("huge", 9)
         await bed.phase("j", "Running")
         await bed.phase("huge", "Waiting")
+        running = {"Running": 1, "Waiting": 1}
+        await until(
+            "the copies show it",
+            lambda: {k: v for k, v in controller.state()["gangs"].items() if v} == running,
+        )
         _, text = await ask(controller, "/metrics")
-        assert 'dragoon_gang_plans_total{result="planned"} 1.0' in text
-        assert 'dragoon_gang_plans_total{result="Never"} 1.0' in text
+        # One that waits is planned again when anything becomes free: how often is not said.
+        answers = dict(re.findall(r'dragoon_gang_plans_total\{result="(\w+)"\} (\S+)', text))
+        assert float(answers["planned"]) == 1
+        assert float(answers["Never"]) >= 1
         assert "dragoon_leading 1.0" in text
-        assert controller.state()["gangs"] == {
-            **dict.fromkeys(controller.state()["gangs"], 0),
-            "Running": 1,
-            "Waiting": 1,
-        }
         assert (await ask(controller, "/healthz"))[0] == 200
