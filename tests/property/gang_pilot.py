@@ -15,24 +15,19 @@ from dragoon.api.gang_plan import PlannedClaim, PlannedMember, PlannedPool
 from dragoon.api.names import DRIVER_NAME
 from dragoon.gang.arbiter.deciding import arbitrate
 from dragoon.gang.arbiter.ranking import holder_of
+from dragoon.gang.protocol.actions import (
+    Action,
+    Journal,
+    Note,
+    Relist,
+    RequestPlan,
+    StartWait,
+    WaitUntil,
+)
 from dragoon.gang.protocol.deciding import decide
 from dragoon.gang.protocol.executing import ANNOTATION_GIVEN_TWICE, Executor
 from dragoon.gang.protocol.facts import claim_key
-from dragoon.gang.protocol.model import (
-    Action,
-    Backlog,
-    GangView,
-    Journal,
-    Note,
-    Proposal,
-    Relist,
-    RequestPlan,
-    RuleFacts,
-    Settings,
-    StartWait,
-    Wait,
-    WaitUntil,
-)
+from dragoon.gang.protocol.model import Backlog, GangView, Proposal, RuleFacts, Settings, Wait
 from dragoon.gang.protocol.objects import rule_facts
 from dragoon.gang.protocol.sweeping import Leftovers, sweep
 from dragoon.gang.protocol.viewing import (

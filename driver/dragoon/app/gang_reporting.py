@@ -10,7 +10,7 @@ from dragoon.api import gang
 from dragoon.api.gang import GangObject
 from dragoon.errors import DragoonError
 from dragoon.gang.discovering.checking import Fault
-from dragoon.gang.protocol.model import Note
+from dragoon.gang.protocol.actions import Note
 from dragoon.gang.records import PodRecord
 from dragoon.kube.events import WARNING, EventRecorder
 from dragoon.kube.port import Object

@@ -11,8 +11,9 @@ from dragoon.api.gang import GangObject, gang_of
 from dragoon.api.gang_plan import unpack
 from dragoon.errors import ApiConflictError, ApiNotFoundError, InvalidInputError
 from dragoon.gang.asking import gang_ref
+from dragoon.gang.protocol.actions import Action, Journal
 from dragoon.gang.protocol.executing import Executor
-from dragoon.gang.protocol.model import Action, Journal, Member, RuleFacts
+from dragoon.gang.protocol.model import Member, RuleFacts
 from dragoon.gang.protocol.objects import rule_facts
 from dragoon.gang.protocol.sweeping import release
 from dragoon.gang.protocol.viewing import claim_facts, member_of

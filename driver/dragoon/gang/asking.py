@@ -19,7 +19,8 @@ from dragoon.api.gang import GangObject
 from dragoon.api.gang_plan import HeldMember, Plan, PlannedClaim, Step
 from dragoon.api.names import TAINT_GANG_ONLY
 from dragoon.errors import InvalidInputError
-from dragoon.gang.protocol.model import Member, Ref, RequestPlan
+from dragoon.gang.protocol.actions import RequestPlan
+from dragoon.gang.protocol.model import Member, Ref
 from dragoon.gang.records import PodRecord, Raw
 
 Lookup = Callable[[str, str], Raw | None]

@@ -18,22 +18,18 @@ from dragoon.errors import InvalidInputError
 from dragoon.gang import asking
 from dragoon.gang.planning import Planner, Planning
 from dragoon.gang.protocol import viewing
-from dragoon.gang.protocol.deciding import decide
-from dragoon.gang.protocol.executing import Executor
-from dragoon.gang.protocol.model import (
+from dragoon.gang.protocol.actions import (
     Action,
-    Backlog,
-    GangView,
     Journal,
-    Kind,
-    Member,
     Note,
     Relist,
     RequestPlan,
-    Settings,
     StartWait,
     WaitUntil,
 )
+from dragoon.gang.protocol.deciding import decide
+from dragoon.gang.protocol.executing import Executor
+from dragoon.gang.protocol.model import Backlog, GangView, Kind, Member, Settings
 from dragoon.gang.records import JobRecord, PodRecord
 from dragoon.gang.remembering import Case, Memory, Pace, Reporter
 from dragoon.gang.telling import Telling

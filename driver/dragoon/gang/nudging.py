@@ -14,8 +14,9 @@ from typing import Final
 from dragoon.api.claims import allocation
 from dragoon.api.device_status import refusals
 from dragoon.gang.arbiter.ranking import is_prepared
+from dragoon.gang.protocol.actions import Nudge
 from dragoon.gang.protocol.executing import ANNOTATION_NUDGED
-from dragoon.gang.protocol.model import Nudge, Raw
+from dragoon.gang.protocol.model import Raw
 from dragoon.gang.protocol.viewing import ref
 from dragoon.gang.records import PodRecord
 

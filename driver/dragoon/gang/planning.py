@@ -13,7 +13,8 @@ from dragoon.api.gang import GangObject
 from dragoon.api.gang_plan import PlannedClaim
 from dragoon.gang import asking
 from dragoon.gang.protocol import viewing
-from dragoon.gang.protocol.model import GangView, Proposal, RequestPlan
+from dragoon.gang.protocol.actions import RequestPlan
+from dragoon.gang.protocol.model import GangView, Proposal
 from dragoon.gang.remembering import Case, Memory, Pace, Reporter
 from dragoon.gang.turns import Turns
 from dragoon.gang.world import World

@@ -11,7 +11,8 @@ from typing import Final
 
 from dragoon.api.device_status import DeviceRefusal, wants_eviction
 from dragoon.gang.arbiter.ranking import is_prepared
-from dragoon.gang.protocol.model import Action, Evict, Note, Raw, WaitUntil
+from dragoon.gang.protocol.actions import Action, Evict, Note, WaitUntil
+from dragoon.gang.protocol.model import Raw
 from dragoon.gang.protocol.viewing import ref
 from dragoon.gang.records import PodRecord
 

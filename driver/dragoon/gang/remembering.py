@@ -8,7 +8,8 @@ from dragoon.allocator.gang.model import Outcome
 from dragoon.api.gang import GangObject
 from dragoon.errors import DragoonError
 from dragoon.gang.discovering.checking import Fault
-from dragoon.gang.protocol.model import Note, Proposal, Wait
+from dragoon.gang.protocol.actions import Note
+from dragoon.gang.protocol.model import Proposal, Wait
 from dragoon.gang.records import PodRecord
 from dragoon.kube.backoff import Backoff
 

@@ -7,7 +7,8 @@ from datetime import UTC, datetime
 from dragoon.allocator.gang.model import NoRoom, Outcome
 from dragoon.api.gang import GangObject, GangStatus
 from dragoon.errors import ApiConflictError
-from dragoon.gang.protocol.model import Member, Note
+from dragoon.gang.protocol.actions import Note
+from dragoon.gang.protocol.model import Member
 from dragoon.gang.remembering import Case, Memory, Pace, Reporter
 from dragoon.gang.standing.sight import Sight
 from dragoon.gang.standing.telling import is_urgent, merge_patch, status_of

@@ -12,8 +12,8 @@ import structlog
 
 from dragoon.api.device_status import wants_eviction
 from dragoon.gang.nudging import Later, NudgeSettings, nudge
+from dragoon.gang.protocol.actions import Action, Evict, Note, Nudge, WaitUntil
 from dragoon.gang.protocol.executing import Executor
-from dragoon.gang.protocol.model import Action, Evict, Note, Nudge, WaitUntil
 from dragoon.gang.queueing import Queue
 from dragoon.gang.records import JobRecord, Raw
 from dragoon.gang.refused import Evictions, EvictionSettings, refused

@@ -13,21 +13,20 @@ import yaml
 
 from dragoon.api.gang import GATE
 from dragoon.errors import ApiForbiddenError, ApiInvalidError, ApiNotFoundError, DragoonError
-from dragoon.gang.protocol.executing import Executor, Outcome
-from dragoon.gang.protocol.model import (
+from dragoon.gang.protocol.actions import (
     Action,
     AmendRule,
     ClearAllocation,
     CreateRule,
     DeleteRule,
-    Kind,
     Mark,
     Nominate,
-    Ref,
     Suspend,
     Ungate,
     WriteAllocation,
 )
+from dragoon.gang.protocol.executing import Executor, Outcome
+from dragoon.gang.protocol.model import Kind, Ref
 from dragoon.gang.protocol.objects import pinned, rule_facts, rule_name
 from dragoon.gang.protocol.viewing import member_of, ref
 from dragoon.kube.connecting import connect

@@ -9,18 +9,9 @@ from dragoon.allocator.contention import contentions
 from dragoon.api.gang import GATE
 from dragoon.gang.arbiter.deciding import arbitrate
 from dragoon.gang.arbiter.ranking import Holder, holder_of
+from dragoon.gang.protocol.actions import Action, AmendRule, CreateRule, Evict, Mark, Note
 from dragoon.gang.protocol.facts import claim_key
-from dragoon.gang.protocol.model import (
-    Action,
-    AmendRule,
-    CreateRule,
-    Evict,
-    Kind,
-    Mark,
-    Note,
-    Ref,
-    RuleFacts,
-)
+from dragoon.gang.protocol.model import Kind, Ref, RuleFacts
 from dragoon.gang.protocol.viewing import claim_facts
 from tests.property.gang_cluster import claim_body, slice_of
 

@@ -7,7 +7,8 @@ from dragoon.allocator.model import PoolId
 from dragoon.api.gang import GangObject
 from dragoon.api.gang_plan import PlannedClaim, pack, unpack
 from dragoon.gang import asking
-from dragoon.gang.protocol.model import Member, Ref, RequestPlan
+from dragoon.gang.protocol.actions import RequestPlan
+from dragoon.gang.protocol.model import Member, Ref
 from dragoon.gang.records import PodRecord
 from tests.unit.gang.records_for_tests import gang, pod
 

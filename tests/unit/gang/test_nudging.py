@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from dragoon.gang.nudging import Later, NudgeSettings, nudge
-from dragoon.gang.protocol.model import Action, Evict, Note, Nudge, WaitUntil
+from dragoon.gang.protocol.actions import Action, Evict, Note, Nudge, WaitUntil
 from dragoon.gang.records import pod_record
 from dragoon.gang.refused import Evicted, Evictions, EvictionSettings, refused
 

@@ -10,7 +10,8 @@ import pytest
 from dragoon.allocator.gang.model import Budget, GangAsk, NoRoom, Outcome, PlacementSnapshot
 from dragoon.gang.copies import Copies
 from dragoon.gang.planning import Planning
-from dragoon.gang.protocol.model import GangView, Ref, RequestPlan
+from dragoon.gang.protocol.actions import RequestPlan
+from dragoon.gang.protocol.model import GangView, Ref
 from dragoon.gang.remembering import Case, Memory, Pace
 from dragoon.gang.world import Listener, World
 from dragoon.kube.memory import MemoryApi

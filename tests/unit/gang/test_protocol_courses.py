@@ -4,14 +4,9 @@ import msgspec
 import pytest
 
 from dragoon.api.gang_plan import Step
+from dragoon.gang.protocol.actions import Journal, Note, RequestPlan, Ungate
 from dragoon.gang.protocol.deciding import decide
-from dragoon.gang.protocol.model import (
-    Journal,
-    Note,
-    RequestPlan,
-    Settings,
-    Ungate,
-)
+from dragoon.gang.protocol.model import Settings
 from dragoon.gang.protocol.sweeping import release
 from dragoon.gang.protocol.viewing import claim_facts, member_of, ref
 from dragoon.kube.port import CLAIMS, GANGS, NODES, PODS, SLICES, TAINT_RULES

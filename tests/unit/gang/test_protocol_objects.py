@@ -6,8 +6,7 @@ import pytest
 
 from dragoon.api.gang_plan import PLAN_VERSION, Plan, PlannedMember, PlannedPool, Step
 from dragoon.errors import ApiNotFoundError
-from dragoon.gang.protocol.executing import Executor
-from dragoon.gang.protocol.model import (
+from dragoon.gang.protocol.actions import (
     Action,
     AmendRule,
     ClearAllocation,
@@ -15,16 +14,16 @@ from dragoon.gang.protocol.model import (
     DeleteRule,
     Evict,
     Journal,
-    Kind,
     Mark,
     Nominate,
     Note,
-    Ref,
     Suspend,
     Ungate,
     WaitUntil,
     WriteAllocation,
 )
+from dragoon.gang.protocol.executing import Executor
+from dragoon.gang.protocol.model import Kind, Ref
 from dragoon.gang.protocol.objects import pinned, rule_body, rule_facts, rule_name
 from dragoon.gang.protocol.viewing import member_of, ref
 from dragoon.kube.memory import MemoryApi

@@ -4,8 +4,9 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from dragoon.allocator.contention import Contention
 from dragoon.gang.arbiter.ranking import Holder, User, ranked
+from dragoon.gang.protocol.actions import Action, Evict, Mark, Note
 from dragoon.gang.protocol.damage import guards
-from dragoon.gang.protocol.model import Action, ClaimFacts, Evict, Mark, Note, RuleFacts
+from dragoon.gang.protocol.model import ClaimFacts, RuleFacts
 
 
 def arbitrate(

@@ -11,9 +11,10 @@ from dragoon.allocator.contention import Contention, contentions
 from dragoon.allocator.model import PoolId
 from dragoon.gang.arbiter.deciding import arbitrate
 from dragoon.gang.arbiter.ranking import holder_of
+from dragoon.gang.protocol.actions import Action, Note
 from dragoon.gang.protocol.executing import ANNOTATION_GIVEN_TWICE, Executor, Written
 from dragoon.gang.protocol.facts import claim_key
-from dragoon.gang.protocol.model import Action, Note, Raw, RuleFacts
+from dragoon.gang.protocol.model import Raw, RuleFacts
 from dragoon.gang.protocol.viewing import claim_facts
 
 _log = structlog.get_logger(__name__)

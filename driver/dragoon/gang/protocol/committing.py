@@ -12,6 +12,7 @@ import msgspec
 from dragoon.allocator.contention import Contention
 from dragoon.allocator.model import PoolId
 from dragoon.api.gang_plan import HeldClaim, HeldMember, Plan, PlannedClaim, PlannedMember, Step
+from dragoon.gang.protocol.actions import Action, Journal, Nominate, Relist, Ungate, WriteAllocation
 from dragoon.gang.protocol.facts import (
     broken,
     by_uid,
@@ -23,15 +24,7 @@ from dragoon.gang.protocol.facts import (
     pool_id,
     unusable,
 )
-from dragoon.gang.protocol.model import (
-    Action,
-    GangView,
-    Journal,
-    Nominate,
-    Relist,
-    Ungate,
-    WriteAllocation,
-)
+from dragoon.gang.protocol.model import GangView
 from dragoon.gang.protocol.rounds import advance, repooled, stamp
 
 

@@ -9,16 +9,9 @@ from collections.abc import Iterable, Mapping
 
 from dragoon.allocator.contention import Contention
 from dragoon.allocator.model import PoolId
+from dragoon.gang.protocol.actions import Action, AmendRule, CreateRule
 from dragoon.gang.protocol.facts import claim_key
-from dragoon.gang.protocol.model import (
-    Action,
-    AmendRule,
-    ClaimFacts,
-    CreateRule,
-    Kind,
-    Ref,
-    RuleFacts,
-)
+from dragoon.gang.protocol.model import ClaimFacts, Kind, Ref, RuleFacts
 from dragoon.gang.protocol.objects import rule_name
 
 

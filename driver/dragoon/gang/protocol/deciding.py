@@ -4,8 +4,9 @@ from collections.abc import Callable, Mapping
 
 from dragoon.api.gang_plan import Plan, Step
 from dragoon.gang.protocol import committing, fencing, holding, undoing
+from dragoon.gang.protocol.actions import Action, DeleteRule, Note
 from dragoon.gang.protocol.facts import fences
-from dragoon.gang.protocol.model import Action, DeleteRule, GangView, Note, Settings
+from dragoon.gang.protocol.model import GangView, Settings
 from dragoon.gang.protocol.rounds import advance, next_round
 
 _UNDONE_BY_DELETION = frozenset((Step.FENCE, Step.WAIT, Step.COMMIT, Step.VERIFY))

@@ -14,7 +14,7 @@ from dragoon.api.gang import wire
 from dragoon.api.gang_plan import Plan
 from dragoon.api.names import FINALIZER
 from dragoon.errors import ApiConflictError, ApiNotFoundError, DragoonError
-from dragoon.gang.protocol.model import (
+from dragoon.gang.protocol.actions import (
     Action,
     AmendRule,
     ClearAllocation,
@@ -25,11 +25,11 @@ from dragoon.gang.protocol.model import (
     Mark,
     Nominate,
     Nudge,
-    Ref,
     Suspend,
     Ungate,
     WriteAllocation,
 )
+from dragoon.gang.protocol.model import Ref
 from dragoon.gang.protocol.objects import claims_annotation, pinned, rule_body
 from dragoon.kube.port import (
     CLAIMS,

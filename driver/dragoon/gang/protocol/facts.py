@@ -9,7 +9,8 @@ from dragoon.allocator.usage import Hold, holds_of
 from dragoon.api import gang
 from dragoon.api.gang_plan import Plan, PlannedClaim, PlannedMember, PlannedPool
 from dragoon.api.names import TAINT_GANG_ONLY
-from dragoon.gang.protocol.model import ClaimFacts, CreateRule, GangView, Kind, Member, Ref
+from dragoon.gang.protocol.actions import CreateRule
+from dragoon.gang.protocol.model import ClaimFacts, GangView, Kind, Member, Ref
 from dragoon.gang.protocol.objects import rule_name
 
 _EFFECTS: Final = frozenset(("NoSchedule", "NoExecute"))

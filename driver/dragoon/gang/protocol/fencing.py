@@ -11,6 +11,14 @@ import msgspec
 
 from dragoon.api.gang_plan import Plan, Step
 from dragoon.gang.protocol import rounds
+from dragoon.gang.protocol.actions import (
+    Action,
+    DeleteRule,
+    Journal,
+    RequestPlan,
+    StartWait,
+    WaitUntil,
+)
 from dragoon.gang.protocol.facts import (
     broken,
     fences,
@@ -20,18 +28,7 @@ from dragoon.gang.protocol.facts import (
     pool_id,
     unusable,
 )
-from dragoon.gang.protocol.model import (
-    Action,
-    Backlog,
-    DeleteRule,
-    GangView,
-    Journal,
-    RequestPlan,
-    Settings,
-    StartWait,
-    Wait,
-    WaitUntil,
-)
+from dragoon.gang.protocol.model import Backlog, GangView, Settings, Wait
 from dragoon.gang.protocol.rounds import advance, moment, stamp
 
 _TRIED_QPS = 50.0

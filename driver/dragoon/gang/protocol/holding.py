@@ -12,6 +12,16 @@ import msgspec
 
 from dragoon.api.gang import Owner
 from dragoon.api.gang_plan import HeldMember, Plan
+from dragoon.gang.protocol.actions import (
+    Action,
+    DeleteRule,
+    Evict,
+    Journal,
+    Nominate,
+    RequestPlan,
+    Suspend,
+    WaitUntil,
+)
 from dragoon.gang.protocol.facts import (
     by_uid,
     claim_of,
@@ -20,20 +30,7 @@ from dragoon.gang.protocol.facts import (
     missing_fences,
 )
 from dragoon.gang.protocol.fencing import unfenced
-from dragoon.gang.protocol.model import (
-    Action,
-    DeleteRule,
-    Evict,
-    GangView,
-    Journal,
-    Member,
-    Nominate,
-    Ref,
-    RequestPlan,
-    Settings,
-    Suspend,
-    WaitUntil,
-)
+from dragoon.gang.protocol.model import GangView, Member, Ref, Settings
 from dragoon.gang.protocol.rounds import candidates, next_round, repooled, stamp
 from dragoon.gang.protocol.stuck import stuck
 from dragoon.gang.protocol.undoing import unused_claims

@@ -10,7 +10,8 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from dragoon.api import gang
-from dragoon.gang.protocol.model import CreateRule, Kind, Raw, Ref, RuleFacts
+from dragoon.gang.protocol.actions import CreateRule
+from dragoon.gang.protocol.model import Kind, Raw, Ref, RuleFacts
 
 LABEL_KIND: Final = "dragoon.dev/rule"
 """On a DeviceTaintRule of ours: `fence` or `damage`."""

@@ -9,16 +9,9 @@ from datetime import UTC, datetime
 import msgspec
 
 from dragoon.api.gang_plan import PLAN_VERSION, HeldMember, Plan, PlannedPool, Step, pack
+from dragoon.gang.protocol.actions import Action, ClearAllocation, Journal, RequestPlan
 from dragoon.gang.protocol.facts import by_uid
-from dragoon.gang.protocol.model import (
-    Action,
-    ClearAllocation,
-    GangView,
-    Journal,
-    Member,
-    Proposal,
-    RequestPlan,
-)
+from dragoon.gang.protocol.model import GangView, Member, Proposal
 
 _REASON_LENGTH = 1000
 

@@ -9,18 +9,9 @@ from dataclasses import dataclass, field
 
 from dragoon.allocator.model import PoolId
 from dragoon.allocator.snapshot import Snapshot
+from dragoon.gang.protocol.actions import Action, ClearAllocation, DeleteRule, Ungate
 from dragoon.gang.protocol.facts import claim_key
-from dragoon.gang.protocol.model import (
-    Action,
-    ClaimFacts,
-    ClearAllocation,
-    DeleteRule,
-    Kind,
-    Member,
-    Ref,
-    RuleFacts,
-    Ungate,
-)
+from dragoon.gang.protocol.model import ClaimFacts, Kind, Member, Ref, RuleFacts
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,14 @@ import msgspec
 
 from dragoon.allocator.contention import contentions
 from dragoon.api.gang_plan import Plan, Step
+from dragoon.gang.protocol.actions import (
+    Action,
+    ClearAllocation,
+    DeleteRule,
+    Journal,
+    Nominate,
+    Relist,
+)
 from dragoon.gang.protocol.damage import guards
 from dragoon.gang.protocol.facts import (
     by_uid,
@@ -18,17 +26,7 @@ from dragoon.gang.protocol.facts import (
     is_same,
     round_pools,
 )
-from dragoon.gang.protocol.model import (
-    Action,
-    ClaimFacts,
-    ClearAllocation,
-    DeleteRule,
-    GangView,
-    Journal,
-    Member,
-    Nominate,
-    Relist,
-)
+from dragoon.gang.protocol.model import ClaimFacts, GangView, Member
 from dragoon.gang.protocol.rounds import repooled, stamp
 
 

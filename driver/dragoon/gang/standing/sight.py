@@ -9,7 +9,8 @@ from dragoon.allocator.gang.model import Outcome
 from dragoon.api.gang import GangObject
 from dragoon.api.gang_plan import Plan
 from dragoon.gang.discovering.checking import Fault
-from dragoon.gang.protocol.model import Member, Note
+from dragoon.gang.protocol.actions import Note
+from dragoon.gang.protocol.model import Member
 
 _SHOWN: Final = 5
 """Pods that a text names."""

@@ -8,7 +8,8 @@ from dragoon.allocator.gang.model import Change, Missing, NoRoom, Refused, Searc
 from dragoon.api.gang import GangStatus, Phase, gang_of
 from dragoon.api.gang_plan import HeldMember, Plan, PlannedMember, Step
 from dragoon.gang.discovering.checking import Fault
-from dragoon.gang.protocol.model import Member, Note, Ref
+from dragoon.gang.protocol.actions import Note
+from dragoon.gang.protocol.model import Member, Ref
 from dragoon.gang.standing.sight import Sight
 from dragoon.gang.standing.telling import is_urgent, merge_patch, status_of
 from dragoon.kube.patching import merged
