@@ -103,9 +103,9 @@ class Looker:
     async def look(self, case: Case) -> None:
         """Takes a gang as far as it goes now, then writes how it stands."""
         memory = self._memory[case.gang.uid]
-        later = self._planning.forget_refusal(memory)
-        if later is not None:
-            self._again(case.gang, later)
+        due = self._planning.due(memory)
+        if due is not None and due <= self._clock():
+            memory.proposal = None
         memory.unsettled = False
         notes: tuple[Note, ...] = ()
         listed = False
@@ -133,6 +133,10 @@ class Looker:
         else:
             self._again(case.gang, self._clock())
         self._planning.settle(case.gang.uid, memory)
+        # Room may also have come up while the planner was thinking: nobody else wakes the gang.
+        due = self._planning.due(memory)
+        if due is not None:
+            self._again(case.gang, due)
         await self._telling.tell(case, members, notes, memory)
 
     def _now_of(self, case: Case) -> Case:

@@ -68,19 +68,12 @@ class Planning:
             memory.proposal = None
         self._promises.drop(uid)
 
-    def forget_refusal(self, memory: Memory) -> float | None:
-        """Where room may have come up, lets the planner be asked again.
-
-        The tick to come back at, where it was asked just now.
-        """
+    def due(self, memory: Memory) -> float | None:
+        """When to ask again: room may have come up since there was none. None: no reason to."""
         refused = memory.proposal is not None and bool(memory.proposal.refusal)
         if not refused or memory.room == self.room:
             return None
-        due = memory.planned_at + max(self._pace.replan, 5 * memory.planned_for)
-        if self._clock() < due:
-            return due
-        memory.proposal = None
-        return None
+        return memory.planned_at + max(self._pace.replan, 5 * memory.planned_for)
 
     async def plan(
         self, gang: GangObject, case: Case, view: GangView, request: RequestPlan, memory: Memory

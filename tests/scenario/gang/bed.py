@@ -6,11 +6,13 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from itertools import count
 from typing import Any
 
+from dragoon.allocator.gang.planning import plan
 from dragoon.api.gang import ANNOTATION_SCOPE, ANNOTATION_SIZE, LABEL, GangObject, gang_of
 from dragoon.app.controller import Controller
 from dragoon.app.controller_config import ControllerConfig
 from dragoon.errors import ApiNotFoundError
 from dragoon.gang.admission_memory import POLICIES
+from dragoon.gang.planning import Planner
 from dragoon.gang.protocol.model import Settings
 from dragoon.gang.remembering import Pace
 from dragoon.kube.leading import Timing
@@ -81,10 +83,19 @@ class Bed:
             await asyncio.gather(running, return_exceptions=True)
 
     @contextlib.asynccontextmanager
-    async def controller(self, api: Api | None = None, **changes: Any) -> AsyncIterator[Controller]:
+    async def controller(
+        self, api: Api | None = None, *, planner: Planner = plan, **changes: Any
+    ) -> AsyncIterator[Controller]:
         """A controller, stopped as by SIGTERM at the end."""
         config = ControllerConfig(listen="127.0.0.1:0", kube_api_qps=10000, **changes)
-        found = Controller(config, api=api or self.api, protocol=FAST, pace=PACE, timing=TIMING)
+        found = Controller(
+            config,
+            api=api or self.api,
+            planner=planner,
+            protocol=FAST,
+            pace=PACE,
+            timing=TIMING,
+        )
         stop = asyncio.Event()
         running = asyncio.create_task(found.run(stop))
         try:

@@ -1,9 +1,12 @@
 """How gangs end: deleted half-way, finished, given up; what is left and what is written then."""
 
 import asyncio
+import threading
 
 import pytest
 
+from dragoon.allocator.gang.model import Budget, GangAsk, Outcome, PlacementSnapshot
+from dragoon.allocator.gang.planning import plan
 from dragoon.app.gang_view import give_up
 from dragoon.errors import InvalidInputError
 from dragoon.kube.faults import Call
@@ -148,3 +151,35 @@ async def test_other_gangs_come_in_when_no_slot_of_a_gang_waits_any_more() -> No
         await bed.pod("j-0b", gang="j", size="2", job=job, slot="0")
         await bed.phase("k", "Running")
         assert "j-0b" in await bed.bound("j")
+
+
+async def test_room_that_comes_up_while_a_gang_is_planned_is_not_missed() -> None:
+    thinking, go = threading.Event(), threading.Event()
+
+    def slow(placement: PlacementSnapshot, ask: GangAsk, budget: Budget) -> Outcome:
+        """Answers late to the second gang, from what it was shown at first."""
+        outcome = plan(placement, ask, budget)
+        if ask.name.endswith("/k") and not go.is_set():
+            thinking.set()
+            go.wait(30)
+        return outcome
+
+    async with Bed(nodes=1, gpus=1).up() as bed, bed.controller(planner=slow):
+        await bed.job("j", 1)
+        await bed.phase("j", "Running")
+        await bed.job("k", 1)
+        await until("k is planned", thinking.is_set)
+        await bed.end("j-0")
+        await until("its device is free", lambda: _free(bed))
+        await bed.phase("j", "Finished")
+        await until("its fence is gone", lambda: _no_rules(bed))
+        go.set()
+        await bed.phase("k", "Running")
+
+
+async def _free(bed: Bed) -> bool:
+    return not await bed.allocated()
+
+
+async def _no_rules(bed: Bed) -> bool:
+    return not await bed.rules()

@@ -98,15 +98,20 @@ async def test_a_plan_that_is_cancelled_lets_no_other_run_beside_it() -> None:
 async def test_a_refusal_is_asked_again_only_when_room_came_up_and_not_all_the_time() -> None:
     planner, memory = Planner(), Memory()
     planner.go.set()
-    now = 100.0
     world = World(Copies(MemoryApi()), Listener(lambda _key: None, lambda: None, lambda: None))
-    planning = Planning(world, planner, Silent(), pace=Pace(replan=1.0), clock=lambda: now)
+    planning = Planning(world, planner, Silent(), pace=Pace(replan=1.0), clock=lambda: 100.0)
     await ask(planning, memory)
-    assert planning.forget_refusal(memory) is None
-    assert memory.proposal is not None
+    assert planning.due(memory) is None
     planning.room += 1
-    assert planning.forget_refusal(memory) == 101.0
-    assert memory.proposal is not None
-    now = 101.5
-    assert planning.forget_refusal(memory) is None
-    assert memory.proposal is None
+    assert planning.due(memory) == 101.0
+
+
+async def test_room_that_comes_up_while_the_planner_thinks_is_a_reason_to_ask_again() -> None:
+    planner, memory = Planner(), Memory()
+    planning = bench(planner)
+    asking = asyncio.ensure_future(ask(planning, memory))
+    await until_called(planner, 1)
+    planning.room += 1
+    planner.go.set()
+    await asking
+    assert planning.due(memory) is not None
