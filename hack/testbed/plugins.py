@@ -21,11 +21,11 @@ _ACCOUNT = "dragoon-plugin"
 _CLASSES = Path(__file__).resolve().parents[2] / "deviceclasses"
 
 
-def install(cluster: Cluster, driver: str = DRIVER_NAME) -> None:
+def install(cluster: Cluster, driver: str = DRIVER_NAME, user: str = _ACCOUNT) -> None:
     """Namespace, ServiceAccount, RBAC as the code declares it, DeviceClasses."""
     objects: list[object] = [
-        *account(_ACCOUNT),
-        *permissions.objects(driver, service_account=_ACCOUNT, namespace=SYSTEM),
+        *account(user),
+        *permissions.objects(driver, service_account=user, namespace=SYSTEM),
     ]
     objects += [yaml.safe_load(path.read_text()) for path in sorted(_CLASSES.glob("*.yaml"))]
     cluster.kubectl("apply", "-f", "-", stdin=yaml.safe_dump_all(objects))

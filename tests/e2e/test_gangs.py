@@ -12,7 +12,7 @@ import pytest
 from dragoon.api import gang
 from testbed.bed import Bed
 from testbed.objects import container
-from testbed.plugins import install
+from testbed.plugins import SYSTEM, install
 from testbed.waiting import until
 from tests.e2e.gangs import (
     ADDRESS,
@@ -52,7 +52,12 @@ def other_driver(bed: Bed, tmp_path_factory: pytest.TempPathFactory) -> Iterator
     """Another DRA driver on one node, and the name of its class: this one under another name."""
     name = "other.example"
     node = max(bed.plugins)
-    install(bed.cluster, name)
+    # The policy own-slices lets our own plugin publish for its own driver only.
+    install(bed.cluster, name, "other-plugin")
+    folder = tmp_path_factory.mktemp("other")
+    rights = bed.cluster.account_kubeconfig(
+        "other-plugin", folder / "kubeconfig", namespace=SYSTEM, node=node
+    )
     selector = {"cel": {"expression": f'device.driver == "{name}"'}}
     bed.apply(
         {
@@ -62,9 +67,9 @@ def other_driver(bed: Bed, tmp_path_factory: pytest.TempPathFactory) -> Iterator
             "spec": {"selectors": [selector]},
         }
     )
-    state = tmp_path_factory.mktemp("other") / "gpus.json"
     plugin = bed.plugins[node].with_options(
-        *("--driver-name", name, "--simulate-state", str(state))
+        *("--driver-name", name, "--simulate-state", str(folder / "gpus.json")),
+        *("--kubeconfig", str(rights)),
     )
     bed.kubectl("label", "node", node, "dragoon.dev/coexist=true")  # both have the same GPUs
     try:
@@ -194,8 +199,7 @@ def test_shares_and_instances_are_given_to_gangs_too(gangs: Gangs, forms: str) -
         name.removesuffix("-shared") for one in gangs.claims("shares") for _, name in devices(one)
     }
     assert not held & shared
-    _delete_members(gangs, "shares")
-    _delete_members(gangs, "parts")
+    _delete_members(gangs, "shares", "parts")
 
 
 def test_a_fallback_is_taken_where_the_first_choice_would_leave_a_member_out(
@@ -292,7 +296,9 @@ def _profile(name: str) -> dict[str, Any]:
     return {"cel": {"expression": expression}}
 
 
-def _delete_members(gangs: Gangs, group: str) -> None:
-    selector = ("-l", f"{gang.LABEL}={group}")
-    gangs.bed.kubectl("delete", "pod", "-n", gangs.namespace, *selector, "--wait=false")
-    gangs.left_nothing(group)
+def _delete_members(gangs: Gangs, *groups: str) -> None:
+    for group in groups:
+        selector = ("-l", f"{gang.LABEL}={group}")
+        gangs.bed.kubectl("delete", "pod", "-n", gangs.namespace, *selector, "--wait=false")
+    for group in groups:
+        gangs.left_nothing(group)
