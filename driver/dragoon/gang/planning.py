@@ -81,7 +81,10 @@ class Planning:
         """Puts the planner's answer into the memory."""
         asked = frozenset(request.pods)
         if case.faults:
+            # Room does not help: only a change of what was written does, and that asks again.
             memory.proposal = Proposal(asked, refusal=case.faults[0].message)
+            memory.room = self.room
+            memory.planned_at = self._clock()
             return
         priority = max((pod.priority for pod in case.pods), default=0)
         async with self._turns.turn(priority, gang.created):

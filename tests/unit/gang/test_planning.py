@@ -8,7 +8,9 @@ from typing import Any
 import pytest
 
 from dragoon.allocator.gang.model import Budget, GangAsk, NoRoom, Outcome, PlacementSnapshot
+from dragoon.api.gang import GangObject
 from dragoon.gang.copies import Copies
+from dragoon.gang.discovering.checking import Fault
 from dragoon.gang.planning import Planning
 from dragoon.gang.protocol.actions import RequestPlan
 from dragoon.gang.protocol.model import GangView, Ref
@@ -48,7 +50,12 @@ def bench(planner: Planner) -> Planning:
 
 async def ask(planning: Planning, memory: Memory) -> None:
     own, member = gang(), pod("a")
-    view = GangView(
+    view = view_of(planning, own)
+    await planning.plan(own, Case(own, (member,)), view, RequestPlan((member.uid,)), memory)
+
+
+def view_of(planning: Planning, own: GangObject) -> GangView:
+    return GangView(
         now=datetime(2026, 11, 29, tzinfo=UTC),
         tick=0.0,
         gang=Ref("team", "g", "gang-g"),
@@ -59,7 +66,6 @@ async def ask(planning: Planning, memory: Memory) -> None:
         snapshot=planning.snapshot(own),
         nodes=frozenset(),
     )
-    await planning.plan(own, Case(own, (member,)), view, RequestPlan((member.uid,)), memory)
 
 
 async def until_called(planner: Planner, times: int) -> None:
@@ -115,3 +121,16 @@ async def test_room_that_comes_up_while_the_planner_thinks_is_a_reason_to_ask_ag
     planner.go.set()
     await asking
     assert planning.due(memory) is not None
+
+
+async def test_a_gang_with_a_fault_is_not_planned_and_not_looked_at_again_for_nothing() -> None:
+    planner, memory = Planner(), Memory()
+    planning = bench(planner)
+    planning.room += 1
+    own, member = gang(), pod("a")
+    case = Case(own, (member,), faults=(Fault("TwoSizes", "size: found 2 and 3"),))
+    await planning.plan(own, case, view_of(planning, own), RequestPlan((member.uid,)), memory)
+    assert planner.calls == 0
+    assert memory.proposal is not None
+    assert memory.proposal.refusal == "size: found 2 and 3"
+    assert planning.due(memory) is None
