@@ -104,7 +104,8 @@ class Looker:
         """Takes a gang as far as it goes now, then writes how it stands."""
         memory = self._memory[case.gang.uid]
         due = self._planning.due(memory)
-        if due is not None and due <= self._clock():
+        mended = memory.faulty and not case.faults
+        if mended or (due is not None and due <= self._clock()):
             memory.proposal = None
         memory.unsettled = False
         notes: tuple[Note, ...] = ()

@@ -80,6 +80,7 @@ class Planning:
     ) -> None:
         """Puts the planner's answer into the memory."""
         asked = frozenset(request.pods)
+        memory.faulty = bool(case.faults)
         if case.faults:
             # Room does not help: only a change of what was written does, and that asks again.
             memory.proposal = Proposal(asked, refusal=case.faults[0].message)

@@ -46,7 +46,10 @@ class Pace:
 
 @dataclass(slots=True)
 class Memory:
-    """What this process remembers of one gang; all of it can be lost."""
+    """What this process remembers of one gang; all of it can be lost.
+
+    faulty: the planner was not asked because of a fault.
+    """
 
     wait: Wait | None = None
     proposal: Proposal | None = None
@@ -55,6 +58,7 @@ class Memory:
     planned_for: float = 0.0
     room: int = -1
     unsettled: bool = False
+    faulty: bool = False
     told_at: float = 0.0
     notes: frozenset[Note] = frozenset()
     backoff: Backoff = field(default_factory=lambda: Backoff(first=0.5, limit=30.0))

@@ -51,6 +51,16 @@ async def test_a_size_that_is_put_right_is_taken() -> None:
         assert gang.spec.size == 2
 
 
+async def test_a_gang_is_placed_once_the_pod_that_was_wrong_is_gone() -> None:
+    async with Bed().up() as bed, bed.controller():
+        for name, size in (("p0", "2"), ("p1", "2"), ("wrong", "3")):
+            await bed.pod(name, gang="g", size=size)
+        await bed.phase("g", "Invalid")
+        await bed.api.delete(PODS, "wrong", namespace=SPACE)
+        await bed.phase("g", "Running")
+        assert set(await bed.bound("g")) == {"p0", "p1"}
+
+
 async def test_members_with_different_schedulers_are_told() -> None:
     async with Bed().up() as bed, bed.controller():
         await bed.pod("p0", gang="g", size="2")
