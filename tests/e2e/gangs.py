@@ -152,9 +152,9 @@ def is_gated(made: Object) -> bool:
 
 
 def devices(claim: Object) -> Iterator[tuple[str, str]]:
-    """Pool and name of each device that a claim has."""
+    """Where each device of a claim is, with its driver, and its name."""
     for result in claim["status"]["allocation"]["devices"]["results"]:
-        yield result["pool"], result["device"]
+        yield f"{result['driver']}/{result['pool']}", result["device"]
 
 
 def exclusive(claims: Iterable[Object]) -> bool:
