@@ -76,6 +76,13 @@ def etcd() -> Module:
     return Module("etcd", version, _folder("etcd", version), renamed=(("etcd", "server"),))
 
 
+def helm() -> Module:
+    """The module of Helm, with which the chart is tested."""
+    version = _only_version("helm")
+    stamp = f"helm.sh/helm/v4/internal/version.version=v{version}"
+    return Module("helm", version, _folder("helm", version), stamps=(stamp,))
+
+
 def containerd() -> Module:
     """The module of containerd, its runc shim and `ctr`."""
     version = _only_version("containerd")

@@ -181,6 +181,27 @@ def controller_objects(driver: str, *, service_account: str, namespace: str) -> 
     ]
 
 
+def chart_roles(driver: str) -> dict[str, Object]:
+    """The roles as the chart wants them: name -> component, kind and rules.
+
+    component is whom the role is for: plugin, controller, or kubelets.
+    """
+    roles = {
+        "plugin": ("plugin", "ClusterRole", PLUGIN_RULES),
+        "kubelets-read-claims": ("kubelets", "ClusterRole", KUBELET_RULES),
+        "controller": ("controller", "ClusterRole", CONTROLLER_RULES),
+        "controller-home": ("controller", "Role", CONTROLLER_HOME_RULES),
+    }
+    return {
+        name: {
+            "component": component,
+            "kind": kind,
+            "rules": [rule.as_object(driver) for rule in rules],
+        }
+        for name, (component, kind, rules) in roles.items()
+    }
+
+
 def _granted(
     name: str,
     rules: tuple[Rule, ...],

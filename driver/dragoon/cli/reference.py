@@ -1,11 +1,13 @@
-"""`dragoon reference`: the pages of docs/ that are made from the code."""
+"""`dragoon reference`: pages of docs/, and a file of the chart, that are made from the code."""
 
 from collections.abc import Callable, Iterator
 from typing import Final
 
 import click
+import yaml
 
-from dragoon.app import config, controller_config
+from dragoon.api.names import DRIVER_NAME
+from dragoon.app import config, controller_config, permissions
 from dragoon.diagnose.linting import checks
 from dragoon.prepare.status import reference as refusals
 from dragoon.telemetry import gang_metrics, metrics
@@ -17,6 +19,7 @@ Data goes to stdout, everything else to stderr. Piped output is plain text; scri
 `-o json`, whose shape is that of the Kubernetes API, and not the tables. Every command ends with
 one of the exit codes below.
 """
+_ROLES_INTRODUCTION: Final = "# Written by `dragoon reference roles`: what the code declares.\n"
 
 
 def cli_reference(root: click.Group) -> str:
@@ -43,11 +46,11 @@ def _helps_below(context: click.Context, command: click.Command) -> Iterator[tup
 
 @click.command(hidden=True)
 @click.argument(
-    "page", type=click.Choice(["checks", "cli", "configuration", "metrics", "refusals"])
+    "page", type=click.Choice(["checks", "cli", "configuration", "metrics", "refusals", "roles"])
 )
 @click.pass_context
 def command(ctx: click.Context, page: str) -> None:
-    """Print a reference page of the documentation."""
+    """Print a page that is made from the code."""
     root = ctx.find_root().command
     assert isinstance(root, click.Group)  # noqa: S101 - this command hangs below the group
     pages: dict[str, Callable[[], str]] = {
@@ -56,5 +59,6 @@ def command(ctx: click.Context, page: str) -> None:
         "configuration": lambda: config.reference() + controller_config.reference(),
         "metrics": lambda: metrics.reference() + gang_metrics.reference(),
         "refusals": refusals.reference,
+        "roles": lambda: _ROLES_INTRODUCTION + yaml.safe_dump(permissions.chart_roles(DRIVER_NAME)),
     }
     click.echo(pages[page](), nl=False)

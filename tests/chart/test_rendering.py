@@ -1,0 +1,214 @@
+"""What the chart installs: rights, hardening, paths, classes, policies; and what it refuses."""
+
+import json
+from collections.abc import Callable, Iterator
+from subprocess import CompletedProcess
+from typing import Any
+
+import msgspec
+import pytest
+import yaml
+
+from dragoon.app import permissions
+from dragoon.app.config import PluginConfig, load
+from dragoon.app.controller_config import ControllerConfig
+from tests.chart.conftest import CHART, IMAGE, Object, Render
+
+# The first one builds Helm.
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(900)]
+
+REPOSITORY = CHART.parents[1]
+VALUES = {
+    "defaults": (),
+    "simulated": ("--set", "simulate=dgx-h100"),
+    "no gangs": ("--set", "gangs.enabled=false"),
+    "hami": ("--set", "hami.image=registry.test/hami:1", "--set", f"hami.sha256={'a' * 64}"),
+    "operator": (
+        "--set",
+        "driverRoot=/run/nvidia/driver",
+        "--set",
+        "nvidiaCtk=/usr/bin/nvidia-ctk",
+    ),
+    "elsewhere": ("--set", "kubeletRootDir=/data/kubelet", "--set", "cdiRoot=/etc/cdi"),
+    "all on": (
+        *("--set", "serviceMonitor.enabled=true", "--set", "networkPolicy.enabled=true"),
+        *("--set", "config.forms=whole\\,shared\\,mig", "--set", "controllerConfig.writers=64"),
+    ),
+    "bare": (
+        *("--set", "deviceClasses.create=false", "--set", "kubeletsReadClaims=false"),
+        *("--set", "admissionPolicies.voidVisibleDevices=false"),
+        *("--set", "admissionPolicies.ownSlices=false"),
+        *("--set", "admissionPolicies.opaqueConfig=false", "--set", "gangs.crd=false"),
+    ),
+}
+
+
+@pytest.fixture(params=VALUES)
+def rendered(request: pytest.FixtureRequest, render: Render) -> list[Object]:
+    return render(*VALUES[request.param])
+
+
+def of_kind(objects: list[Object], *kinds: str) -> list[Object]:
+    return [found for found in objects if found["kind"] in kinds]
+
+
+def pods(objects: list[Object]) -> Iterator[tuple[str, Object]]:
+    """The specs of all pods that are made, with the name of what makes them."""
+    for made in of_kind(objects, "DaemonSet", "Deployment", "Job"):
+        yield made["metadata"]["name"], made["spec"]["template"]["spec"]
+
+
+def containers(objects: list[Object]) -> Iterator[tuple[str, Object]]:
+    for name, spec in pods(objects):
+        for one in (*spec.get("initContainers", ()), *spec["containers"]):
+            yield f"{name}/{one['name']}", one
+
+
+def test_every_container_has_its_resources_and_a_hardened_context(rendered: list[Object]) -> None:
+    for name, one in containers(rendered):
+        assert one["resources"]["requests"]["cpu"], name
+        assert one["resources"]["limits"]["memory"], name
+        context = one["securityContext"]
+        assert context["readOnlyRootFilesystem"] is True, name
+        if context.get("privileged"):
+            assert name == "dragoon-plugin/plugin"
+        else:
+            assert context["allowPrivilegeEscalation"] is False, name
+            assert context["capabilities"]["drop"] == ["ALL"], name
+
+
+def test_only_the_plugin_on_real_gpus_is_privileged(render: Render) -> None:
+    real = dict(containers(render()))
+    simulated = dict(containers(render(*VALUES["simulated"])))
+    assert real["dragoon-plugin/plugin"]["securityContext"]["privileged"] is True
+    assert not any(one["securityContext"].get("privileged") for one in simulated.values())
+    assert not any(spec.get("hostPID") for _, spec in pods(render(*VALUES["simulated"])))
+
+
+def test_rights_are_exactly_those_that_the_code_declares(render: Render) -> None:
+    declared = [
+        *permissions.objects("gpu.dragoon.dev", service_account="dragoon-plugin", namespace="x"),
+        *permissions.controller_objects(
+            "gpu.dragoon.dev", service_account="dragoon-controller", namespace="x"
+        ),
+    ]
+    roles = of_kind(render(), "ClusterRole", "Role")
+    expected = [one["rules"] for one in of_kind(declared, "ClusterRole", "Role")]
+    assert _sorted(one["rules"] for one in roles) == _sorted(expected)
+    bindings = of_kind(render(), "ClusterRoleBinding", "RoleBinding")
+    bound = {(one["roleRef"]["name"], one["subjects"][0]["name"]) for one in bindings}
+    assert bound == {
+        ("dragoon-plugin", "dragoon-plugin"),
+        ("dragoon-kubelets-read-claims", "system:nodes"),
+        ("dragoon-controller", "dragoon-controller"),
+        ("dragoon-controller-home", "dragoon-controller"),
+    }
+
+
+def test_the_file_of_roles_is_what_the_code_declares() -> None:
+    written = yaml.safe_load((CHART / "files/roles.yaml").read_text("utf-8"))
+    assert written == permissions.chart_roles("gpu.dragoon.dev")
+
+
+def test_what_is_switched_off_is_not_installed(render: Render) -> None:
+    bare = render(*VALUES["bare"])
+    assert not of_kind(bare, "DeviceClass", "CustomResourceDefinition")
+    names = {one["metadata"]["name"] for one in bare}
+    assert "dragoon-kubelets-read-claims" not in names
+    policies = of_kind(bare, "MutatingAdmissionPolicy", "ValidatingAdmissionPolicy")
+    assert {one["metadata"]["name"].partition(".")[0] for one in policies} == {
+        "gate",
+        "claim-finalizer",
+        "gang-only",
+    }
+    without = render(*VALUES["no gangs"])
+    assert not of_kind(without, "Deployment", "Job", "CustomResourceDefinition")
+    assert not any("controller" in one["metadata"]["name"] for one in without)
+
+
+def test_classes_are_those_of_the_repository(render: Render) -> None:
+    files = sorted((REPOSITORY / "deviceclasses").glob("*.yaml"))
+    expected = [yaml.safe_load(file.read_text("utf-8")) for file in files]
+    assert of_kind(render(), "DeviceClass") == expected
+
+
+def test_another_driver_name_stands_everywhere(render: Render) -> None:
+    found = render("--set", "driverName=gpu.example.org")
+    assert "gpu.dragoon.dev" not in json.dumps(
+        of_kind(found, "ClusterRole", "ConfigMap", "DaemonSet", "ValidatingAdmissionPolicy")
+    )
+    (gpu,) = [one for one in of_kind(found, "DeviceClass") if "gpu." in one["metadata"]["name"]]
+    assert gpu["metadata"]["name"] == "gpu.example.org"
+
+
+def test_every_path_of_the_kubelet_comes_from_one_value(render: Render) -> None:
+    found = render(*VALUES["elsewhere"])
+    ((_, spec), *_) = pods(of_kind(found, "DaemonSet"))
+    paths = {one["hostPath"]["path"] for one in spec["volumes"] if "hostPath" in one}
+    assert {"/data/kubelet/plugins/gpu.dragoon.dev", "/data/kubelet/plugins_registry"} <= paths
+    assert "/etc/cdi" in paths
+    assert "/var/lib/kubelet" not in json.dumps(found)
+    assert "/var/run/cdi" not in json.dumps(found)
+
+
+def test_the_processes_accept_their_config_files(rendered: list[Object], tmp_path: Any) -> None:
+    for one in of_kind(rendered, "ConfigMap"):
+        file = tmp_path / f"{one['metadata']['name']}.yaml"
+        file.write_text(one["data"]["config.yaml"], "utf-8")
+        if one["metadata"]["name"].endswith("-plugin"):
+            assert load({"config": str(file), "node_name": "n"}, {}).driver_name
+        else:
+            written = yaml.safe_load(one["data"]["config.yaml"])
+            assert msgspec.convert(written, ControllerConfig, strict=False)
+
+
+def test_the_schema_knows_every_setting_that_the_chart_does_not_set_itself() -> None:
+    schema = json.loads((CHART / "values.schema.json").read_text("utf-8"))["properties"]
+    set_by_chart = {
+        *("driverName", "nodeName", "kubeletRoot", "cdiRoot", "simulate", "simulateState"),
+        *("hamiLibrary", "hamiSha256", "hostRoot", "driverRoot", "cgroupRoot", "nvidiaCtk"),
+        *("podName", "podNamespace", "podUid", "listen", "kubeconfig"),
+        *("procRoot", "sysRoot", "devRoot", "stateDir"),
+    }
+    for key, config in (("config", PluginConfig), ("controllerConfig", ControllerConfig)):
+        fields = {one.encode_name for one in msgspec.structs.fields(config)}
+        assert set(schema[key]["properties"]) == fields - set_by_chart
+
+
+def test_an_older_kubernetes_gets_what_works_there(render: Render) -> None:
+    found = render(
+        *("--set", "gangs.enabled=false", "--set", "admissionPolicies.voidVisibleDevices=false"),
+        kubernetes="1.35.4",
+    )
+    assert of_kind(found, "DaemonSet")
+    assert not of_kind(found, "MutatingAdmissionPolicy")
+
+
+Template = Callable[..., CompletedProcess[str]]
+
+REFUSALS = {
+    "no image": ((), {}, ("image.repository is empty", "--set image.repository=")),
+    "old": ((*IMAGE,), {"kubernetes": "1.35.4"}, ("gangs need", "--set gangs.enabled=false")),
+    "spaces": ((*IMAGE, "--set", "kubeletRootDir=/a b"), {}, ("kubeletRootDir", "without spaces")),
+    "relative": ((*IMAGE, "--set", "cdiRoot=cdi"), {}, ("cdiRoot", "absolute path")),
+    "long": ((*IMAGE, "--set", f"driverName={'a' * 64}"), {}, ("64 characters", "driverName=")),
+    "unknown": ((*IMAGE, "--set", "kubletRootDir=/x"), {}, ("kubletRootDir",)),
+    "unknown setting": ((*IMAGE, "--set", "config.form=mig"), {}, ("form",)),
+    "library": ((*IMAGE, "--set", "hami.image=x"), {}, ("hami.sha256", "--set hami.sha256=")),
+    "namespace": ((*IMAGE,), {"namespace": "default"}, ("namespace default", "--namespace")),
+}
+
+
+@pytest.mark.parametrize("wrong", REFUSALS)
+def test_values_that_cannot_work_are_refused_with_the_flag_to_set(
+    template: Template, wrong: str
+) -> None:
+    arguments, more, told = REFUSALS[wrong]
+    done = template(*arguments, **more)
+    assert done.returncode != 0
+    for text in told:
+        assert text in done.stderr
+
+
+def _sorted(rules: Any) -> list[str]:
+    return sorted(json.dumps(one, sort_keys=True) for one in rules)
