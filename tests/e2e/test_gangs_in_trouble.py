@@ -99,6 +99,8 @@ def test_a_finished_gang_is_written_to_no_more(gangs: Gangs) -> None:
         )
     gangs.reaches("train", Phase.FINISHED)
     until("no rule is left", lambda: not gangs.rules())
+    # The Job controller counts them last; it keeps a finalizer on each until then.
+    until("the Job has counted its pods", lambda: not any(map(_is_tracked, gangs.pods("train"))))
     versions = _versions(gangs)
     # Another gang from beginning to end is the time in which nothing may be written to the first.
     gangs.job("other", 2, "pair")
@@ -176,6 +178,10 @@ def _four_claims(gangs: Gangs) -> list[dict[str, Any]]:
 def _four_free(gangs: Gangs) -> bool:
     found = gangs.pods("train")
     return len(found) == 4 and not any(map(is_gated, found))
+
+
+def _is_tracked(made: dict[str, Any]) -> bool:
+    return bool(made["metadata"].get("finalizers"))
 
 
 def _versions(gangs: Gangs) -> dict[str, str]:

@@ -73,6 +73,9 @@ class ClusterState:
         self._members: dict[PoolId, dict[str, Slice]] = {}
         self._dirty: dict[PoolId, None] = {}
         self._rules: dict[str, TaintRule] = {}
+        # The same rules again, as pools find them: thousands are about one pool each.
+        self._narrow: dict[PoolId, dict[str, TaintRule]] = {}
+        self._wide: dict[str, TaintRule] = {}
         self._claims: dict[tuple[str, str], _Claim] = {}
         self._assumed: dict[str, tuple[Hold, ...]] = {}
         self._serial = 0
@@ -127,12 +130,17 @@ class ClusterState:
         self.drop_rule(raw["metadata"]["name"])
         if found is not None:
             self._rules[found.name] = found
+            self._rules_beside(found)[found.name] = found
             self._touch(found)
 
     def drop_rule(self, name: str) -> None:
         """A DeviceTaintRule is gone."""
         old = self._rules.pop(name, None)
         if old is not None:
+            beside = self._rules_beside(old)
+            del beside[name]
+            if not beside and old.only_pool is not None:
+                del self._narrow[old.only_pool]
             self._touch(old)
         self._snapshot = None
 
@@ -197,7 +205,13 @@ class ClusterState:
 
     def _touch(self, rule: TaintRule) -> None:
         """The pools that a rule taints change with it."""
-        self._dirty.update((pool, None) for pool in self._members if rule.covers(pool))
+        pools = self._members if rule.only_pool is None else {rule.only_pool} & self._members.keys()
+        self._dirty.update((pool, None) for pool in pools if rule.covers(pool))
+
+    def _rules_beside(self, rule: TaintRule) -> dict[str, TaintRule]:
+        """The rules that are about the same one pool, or those about several."""
+        pool = rule.only_pool
+        return self._wide if pool is None else self._narrow.setdefault(pool, {})
 
     def _rebuild(self, id_: PoolId) -> None:
         """Makes a pool's record anew, and where it can be looked for."""
@@ -206,9 +220,8 @@ class ClusterState:
         old = self._pools.get(id_)
         if not slices:
             self._members.pop(id_, None)
-        rules = tuple(
-            rule for _, rule in sorted(self._rules.items()) if slices and rule.covers(id_)
-        )
+        found = {**self._wide, **self._narrow.get(id_, {})}
+        rules = tuple(rule for _, rule in sorted(found.items()) if slices and rule.covers(id_))
         self._pools.put(id_, PoolSlices(id_, slices, rules) if slices else None)
         before, after = _nodes(old.slices if old else ()), _nodes(slices)
         for node in before.keys() - after.keys():

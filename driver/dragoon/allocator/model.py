@@ -66,6 +66,13 @@ class TaintRule:
     pool: str | None
     device: str | None
 
+    @property
+    def only_pool(self) -> PoolId | None:
+        """The one pool that it can be about, None where there may be several."""
+        if self.driver is None or self.pool is None:
+            return None
+        return PoolId(self.driver, self.pool)
+
     def covers(self, pool: PoolId) -> bool:
         """Whether it taints devices of the pool."""
         return self.driver in {None, pool.driver} and self.pool in {None, pool.pool}

@@ -1,6 +1,7 @@
 """What a view says, asked in the words of the protocol. Pure; every function takes the view."""
 
 from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Set as AbstractSet
 from typing import Any, Final
 
 from dragoon.allocator.contention import Contention, contentions, published
@@ -149,9 +150,10 @@ def unusable(view: GangView) -> str:
     The fences of gangs are no reason; whatever the planner accepted on the claim's own account
     (tolerations) is in the allocation.
     """
+    spoiled = damaged(view)
     for planned in view.planned:
         for result in _results(planned):
-            problem = _problem(view, result)
+            problem = _problem(view, result, spoiled)
             if problem:
                 return problem
     return ""
@@ -161,10 +163,10 @@ def _results(planned: PlannedClaim) -> Iterator[Mapping[str, Any]]:
     yield from (planned.allocation.get("devices") or {}).get("results") or ()
 
 
-def _problem(view: GangView, result: Mapping[str, Any]) -> str:
+def _problem(view: GangView, result: Mapping[str, Any], spoiled: AbstractSet[PoolId]) -> str:
     pool = PoolId(result["driver"], result["pool"])
     name = f"{pool}/{result['device']}"
-    if pool in damaged(view):
+    if pool in spoiled:
         return f"pool {pool}: a device of it was given twice"
     slices = view.snapshot.pools.get(pool)
     device = published(slices).get(result["device"])
