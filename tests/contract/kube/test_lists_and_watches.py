@@ -156,7 +156,7 @@ async def test_a_list_in_pages_is_of_one_moment(server: Server) -> None:
     for index in range(5):
         await server.claim(f"c{index}")
     pages = server.api.pages(CLAIMS, size=2, namespace=server.namespace)
-    found: list[str] = []
+    found: list[Listing] = []
     async with contextlib.aclosing(pages):
         async for page in pages:
             if not found:
