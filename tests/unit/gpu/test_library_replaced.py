@@ -1,5 +1,11 @@
-"""The driver is replaced under the plugin: the library is loaded anew, not only opened anew."""
+"""The driver is replaced under the plugin: the library is loaded anew, not only opened anew.
 
+Each test is a process of its own: a library that was loaded here would be taken for the driver's.
+"""
+
+import multiprocessing
+from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 import pynvml
@@ -27,7 +33,23 @@ def install(folder: Path, source: str) -> None:
     compiled(source, folder / "new", NAME).rename(folder / "libnvidia-ml.so.1")
 
 
+def alone(work: Callable[[Path], None], folder: Path) -> None:
+    """Does it in a process of its own; what is raised there is raised here."""
+    with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as processes:
+        processes.submit(work, folder).result()
+
+
 def test_the_library_of_a_replaced_driver_is_loaded_anew(tmp_path: Path) -> None:
+    alone(replaced, tmp_path)
+
+
+def test_while_only_the_old_library_is_there_it_says_so_and_the_next_look_tries_again(
+    tmp_path: Path,
+) -> None:
+    alone(outdated_for_a_while, tmp_path)
+
+
+def replaced(tmp_path: Path) -> None:
     install(tmp_path, OUTDATED)
     library = Library(folders=[tmp_path])
     with library.held():
@@ -42,9 +64,7 @@ def test_the_library_of_a_replaced_driver_is_loaded_anew(tmp_path: Path) -> None
         library.shut()
 
 
-def test_while_only_the_old_library_is_there_it_says_so_and_the_next_look_tries_again(
-    tmp_path: Path,
-) -> None:
+def outdated_for_a_while(tmp_path: Path) -> None:
     install(tmp_path, OUTDATED.replace("starts++ ? 18 : 0", "18"))
     library = Library(folders=[tmp_path])
     with library.held():

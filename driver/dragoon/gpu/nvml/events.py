@@ -2,7 +2,8 @@
 
 pynvml has one library for the whole process, and whoever waits in it keeps others from opening it
 anew. So a wait inside is short, and the caller pauses between two of them. An event set belongs to
-one opening of the library; after a new one the next call registers anew. Not the opening itself: it
+one opening of the library: what waits in it is saved before that ends, and the next call registers
+anew. Not the opening itself: it
 may happen in anybody's call, which must not wait for a card that hangs while it is registered.
 """
 
@@ -58,6 +59,8 @@ class NvmlEvents:
         self._session = session
         self._listening = _Listening(0, None)
         self._told_lost = 0
+        self._saved: list[GpuEvent] = []
+        library.before_shut = self._save
 
     def poll(self) -> Polled:
         """See `gpu.port.GpuEvents`."""
@@ -70,15 +73,23 @@ class NvmlEvents:
                 self._listening = self._listen(self._library.openings)
             listening = self._listening
             try:
-                events, lost = self._take(listening)
+                events, lost = self._take(listening, _WAIT_MS)
             except HardwareError:
                 self._give_up(listening)
                 raise
+            saved, self._saved = self._saved, []
         if lost and self._told_lost == listening.opening:
             lost = False  # the set says so again and again until it is made anew
         elif lost:
             self._told_lost = listening.opening
-        return Polled(events, renewed, listening.unwatched, lost)
+        return Polled((*saved, *events), renewed, listening.unwatched, lost)
+
+    def _save(self) -> None:
+        """What was raised since the last call would be lost with the opening."""
+        if self._listening.opening == self._library.openings:
+            with suppress(HardwareError):
+                events, _ = self._take(self._listening, 0)
+                self._saved = [*self._saved, *events][:_MOST_EVENTS]
 
     def _give_up(self, listening: _Listening) -> None:
         """Lets go of a set that fails; the next call makes another one."""
@@ -103,14 +114,14 @@ class NvmlEvents:
             {address: reason for address, reason in reasons.items() if reason},
         )
 
-    def _take(self, listening: _Listening) -> tuple[tuple[GpuEvent, ...], bool]:
+    def _take(self, listening: _Listening, wait_ms: int) -> tuple[tuple[GpuEvent, ...], bool]:
         """The events that wait, and whether the set says that a card is lost."""
         if listening.set is None:
             return (), False
         found: list[GpuEvent] = []
         while len(found) < _MOST_EVENTS:
             try:
-                data = pynvml.nvmlEventSetWait_v2(listening.set, _WAIT_MS)
+                data = pynvml.nvmlEventSetWait_v2(listening.set, wait_ms)
             except pynvml.NVMLError as error:
                 if error.value == pynvml.NVML_ERROR_TIMEOUT:
                     break

@@ -95,6 +95,8 @@ class Library:
         self._opening = threading.Lock()
         self.openings = 0
         """How often it was opened: what belongs to one opening ends with it."""
+        self.before_shut: Callable[[], None] | None = None
+        """Called before an opening ends, while held: the last moment to save what ends with it."""
 
     @property
     def is_open(self) -> bool:
@@ -175,6 +177,8 @@ class Library:
         """Lets go of what `open` took; only while held. The next `open` sees the cards anew."""
         with self._opening:
             if self._is_open:
+                if self.before_shut is not None:
+                    self.before_shut()
                 self._is_open = False
                 with suppress(pynvml.NVMLError):  # nothing is left that could be released
                     pynvml.nvmlShutdown()
