@@ -43,7 +43,9 @@ COMMANDS: Final = {
     "simulate": Lazy(
         "simulate", "Say what would be allocated if these files were applied; nothing is written."
     ),
-    "gangs": Lazy("gangs", "Show the gangs of the cluster: how many members run, and what they wait for."),
+    "gangs": Lazy(
+        "gangs", "Show the gangs of the cluster: how many members run, and what they wait for."
+    ),
     "lint": Lazy("lint", "Check manifests of claims, pods and classes, without a cluster."),
     "rbac": Lazy("rbac", "Print the rights a process needs, as YAML for kubectl apply."),
     "version": Lazy("version", "Show the version."),
