@@ -55,6 +55,7 @@ class Plugin:
         self.log = folder / f"plugin-{node.name}.log"
         self._gpus = folder / f"{node.name}.gpus.json"
         self._process: subprocess.Popen[bytes] | None = None
+        self._source: Path | None = None
         self._endpoint = f"127.0.0.1:{free_port()}"
         kubeconfig = cluster.account_kubeconfig(
             _ACCOUNT, folder / f"{node.name}.kubeconfig", namespace=SYSTEM, node=node.name
@@ -71,6 +72,12 @@ class Plugin:
             *options,
         ]
 
+    def of_source(self, folder: Path) -> "Plugin":
+        """Another plugin process as with_options(), from another checkout's `driver` folder."""
+        found = Plugin(*self._made_of)
+        found._source = folder
+        return found
+
     def with_options(self, *options: str) -> "Plugin":
         """Another plugin process for the same node and the same GPUs, not started."""
         return Plugin(*self._made_of, *options)
@@ -86,9 +93,10 @@ class Plugin:
         return self._process.pid
 
     def start(self) -> None:
+        environment = {**os.environ} | ({"PYTHONPATH": str(self._source)} if self._source else {})
         with self.log.open("ab") as log:
             self._process = subprocess.Popen(
-                self._command, stdout=log, stderr=log, stdin=subprocess.DEVNULL, env=os.environ
+                self._command, stdout=log, stderr=log, stdin=subprocess.DEVNULL, env=environment
             )
 
     def start_and_wait(self) -> None:

@@ -1,5 +1,6 @@
 """The node while things die under it: pods come and go, and each gets its own devices."""
 
+import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -120,10 +121,17 @@ def test_plugin_kubelet_and_containerd_are_killed_in_turn_while_pods_come_and_go
 
 
 def test_a_newer_plugin_takes_over_under_load_and_no_pod_fails(bed: Bed, namespace: str) -> None:
-    """As a rolling update with surge: both run for a while, and the old one goes when the new is ready."""
+    """As a rolling update with surge: both run for a while, and the old one goes when the new is ready.
+
+    The old one is of the checkout that DRAGOON_E2E_OLDER names, else of this one too.
+    """
     node = max(bed.plugins)
+    new = bed.plugins[node].with_options()
     old = bed.plugins[node]
-    new = old.with_options()
+    if older := os.environ.get("DRAGOON_E2E_OLDER"):
+        old.stop()
+        bed.plugins[node] = old = old.of_source(Path(older) / "driver")
+        old.start_and_wait()
 
     def take_over() -> None:
         new.start_and_wait()

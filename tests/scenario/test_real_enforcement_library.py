@@ -29,9 +29,13 @@ pytestmark = [
 ]
 
 
+def checksum_of(file: Path) -> str:
+    return hashlib.sha256(file.read_bytes()).hexdigest()
+
+
 async def test_the_library_loads_and_keeps_the_limits_of_our_region(tmp_path: Path) -> None:
     library = Path(os.environ[_VARIABLE])
-    checksum = hashlib.sha256(library.read_bytes()).hexdigest()
+    checksum = checksum_of(library)
     scene = Scene(root=tmp_path, gpus=FixedGpus(cards(1)))
     paths = settings(tmp_path).paths
     scene.enforcement = Enforcement((Hami(paths, library, checksum),))
