@@ -182,6 +182,8 @@ def test_an_older_kubernetes_gets_what_works_there(render: Render) -> None:
     )
     assert of_kind(found, "DaemonSet")
     assert not of_kind(found, "MutatingAdmissionPolicy")
+    newer = render("--set", "gangs.enabled=false", kubernetes="1.36.4")
+    assert len(of_kind(newer, "MutatingAdmissionPolicy")) == 1
 
 
 Template = Callable[..., CompletedProcess[str]]
@@ -189,6 +191,7 @@ Template = Callable[..., CompletedProcess[str]]
 REFUSALS = {
     "no image": ((), {}, ("image.repository is empty", "--set image.repository=")),
     "old": ((*IMAGE,), {"kubernetes": "1.35.4"}, ("gangs need", "--set gangs.enabled=false")),
+    "gangs": ((*IMAGE,), {"kubernetes": "1.36.4"}, ("1.37", "--set gangs.enabled=false")),
     "spaces": ((*IMAGE, "--set", "kubeletRootDir=/a b"), {}, ("kubeletRootDir", "without spaces")),
     "relative": ((*IMAGE, "--set", "cdiRoot=cdi"), {}, ("cdiRoot", "absolute path")),
     "long": ((*IMAGE, "--set", f"driverName={'a' * 64}"), {}, ("64 characters", "driverName=")),
