@@ -49,7 +49,7 @@ COMMANDS: Final = {
     "lint": Lazy("lint", "Check manifests of claims, pods and classes, without a cluster."),
     "rbac": Lazy("rbac", "Print the rights a process needs, as YAML for kubectl apply."),
     "version": Lazy("version", "Show the version."),
-    "reference": Lazy("reference", "Print a reference page of the documentation.", hidden=True),
+    "reference": Lazy("reference", "Print a page that is made from the code.", hidden=True),
 }
 
 _EPILOG = "Exit codes: " + "; ".join(f"{code} {text}" for code, text in exits.MEANINGS.items())
