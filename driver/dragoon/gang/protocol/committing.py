@@ -7,8 +7,6 @@ back; afterwards the round only goes forward.
 
 from collections.abc import Mapping, Sequence
 
-import msgspec
-
 from dragoon.allocator.contention import Contention
 from dragoon.allocator.model import PoolId
 from dragoon.api.gang_plan import HeldClaim, HeldMember, Plan, PlannedClaim, PlannedMember, Step
@@ -25,7 +23,7 @@ from dragoon.gang.protocol.facts import (
     unusable,
 )
 from dragoon.gang.protocol.model import GangView
-from dragoon.gang.protocol.rounds import advance, repooled, stamp
+from dragoon.gang.protocol.rounds import advance, settled, stamp
 
 
 def commit(view: GangView, plan: Plan) -> tuple[Action, ...]:
@@ -134,18 +132,7 @@ def _hold(view: GangView, plan: Plan) -> tuple[Action, ...]:
         before = _predecessor(kept, member)
         if before is not None:
             kept.remove(before)
-    used, held = repooled(plan, (*kept, *placed))
-    over = msgspec.structs.replace(
-        plan,
-        step=Step.HOLD,
-        since=stamp(view.now),
-        pools=used,
-        members=(),
-        held=held,
-        packed="",
-        reason="",
-    )
-    return (Journal(view.gang, over),)
+    return (Journal(view.gang, settled(view, plan, (*kept, *placed))),)
 
 
 def _held(

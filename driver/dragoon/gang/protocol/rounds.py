@@ -123,6 +123,21 @@ def begin(view: GangView, proposal: Proposal) -> tuple[Action, ...]:
     return (Journal(view.gang, plan),)
 
 
+def settled(view: GangView, plan: Plan, held: tuple[HeldMember, ...], reason: str = "") -> Plan:
+    """The plan between two rounds: these members hold devices, and nothing is planned."""
+    pools, held = repooled(plan, held)
+    return msgspec.structs.replace(
+        plan,
+        step=Step.HOLD,
+        since=stamp(view.now),
+        pools=pools,
+        members=(),
+        held=held,
+        packed="",
+        reason=reason,
+    )
+
+
 def repooled(
     plan: Plan, held: tuple[HeldMember, ...], more: tuple[PlannedPool, ...] = ()
 ) -> tuple[tuple[PlannedPool, ...], tuple[HeldMember, ...]]:

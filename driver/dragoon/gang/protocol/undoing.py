@@ -5,10 +5,9 @@ a device has two holders kube-scheduler would give it to a stranger as soon as o
 restarts: only a rule on the pool prevents that (gang-tried.md 0.1, 2).
 """
 
-import msgspec
 
 from dragoon.allocator.contention import contentions
-from dragoon.api.gang_plan import Plan, Step
+from dragoon.api.gang_plan import Plan
 from dragoon.gang.protocol.actions import (
     Action,
     ClearAllocation,
@@ -27,7 +26,7 @@ from dragoon.gang.protocol.facts import (
     round_pools,
 )
 from dragoon.gang.protocol.model import ClaimFacts, GangView, Member
-from dragoon.gang.protocol.rounds import repooled, stamp
+from dragoon.gang.protocol.rounds import settled
 
 
 def release(view: GangView, plan: Plan) -> tuple[Action, ...]:
@@ -95,17 +94,7 @@ def _is_nominated(pod: Member, node: str) -> bool:
 def _over(view: GangView, plan: Plan) -> tuple[Action, ...]:
     if not plan.held and not plan.suspended:
         return (Journal(view.gang, None),)
-    pools, held = repooled(plan, plan.held)
-    over = msgspec.structs.replace(
-        plan,
-        step=Step.HOLD,
-        since=stamp(view.now),
-        pools=pools,
-        members=(),
-        held=held,
-        packed="",
-    )
-    return (Journal(view.gang, over),)
+    return (Journal(view.gang, settled(view, plan, plan.held, plan.reason)),)
 
 
 def dissolve(view: GangView, plan: Plan) -> tuple[Action, ...]:
