@@ -2,41 +2,18 @@
 
 import hashlib
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from dragoon.api.claims import ClaimRef, claim_ref
 from dragoon.app import permissions
 from dragoon.gpu.sim.hardware import Hardware
-from dragoon.kube.memory import MemoryApi
-from dragoon.kube.port import CLAIMS, NODES, PODS, SLICES, Resource
+from dragoon.kube.port import CLAIMS, NODES, PODS, SLICES
 from dragoon.publish.slices import render
 from tests.scenario.pluginbed import DRIVER, NODE, Bed, until
+from tests.scenario.recording import Recording, rights
 
 FIRST = "gpu-0000-11-00-0"
-RBAC_VERBS = {"replace": "update"}
-"""Where the verb of the port is not RBAC's."""
-
-
-class Recording:
-    """The API server, with a note of every call made through it."""
-
-    def __init__(self, api: MemoryApi) -> None:
-        self._api = api
-        self.made: set[tuple[str, str]] = set()
-
-    async def version(self) -> Any:
-        """Everybody may ask for it (system:public-info-viewer)."""
-        return await self._api.version()
-
-    def __getattr__(self, verb: str) -> Callable[..., Any]:
-        def call(resource: Resource, *arguments: Any, **options: Any) -> Any:
-            target = "/".join(filter(None, (resource.plural, options.get("subresource"))))
-            self.made.add((RBAC_VERBS.get(verb, verb), target))
-            return getattr(self._api, verb)(resource, *arguments, **options)
-
-        return call
 
 
 async def test_every_call_is_granted_and_nothing_is_granted_that_is_never_called(
@@ -75,7 +52,7 @@ async def test_every_call_is_granted_and_nothing_is_granted_that_is_never_called
     # The API server asks for the rights of a driver while it validates a status: nobody calls them.
     # That they are needed, and enough, is in tests/contract.
     called = [rule for rule in permissions.PLUGIN_RULES if not rule.of_driver]
-    assert recording.made == {(verb, rule.target) for rule in called for verb in rule.verbs}
+    assert recording.made == rights(*called)
 
 
 async def leave_an_obsolete_slice(bed: Bed) -> None:

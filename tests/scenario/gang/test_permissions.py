@@ -1,18 +1,14 @@
 """The rights in app.permissions against the calls that a controller really makes."""
 
-from collections.abc import Callable
-from typing import Any, Final
+from typing import Final
 
 from dragoon.api.names import FINALIZER
 from dragoon.app import permissions
-from dragoon.app.permissions import Rule
 from dragoon.errors import ApiConflictError
-from dragoon.kube.memory import MemoryApi
-from dragoon.kube.port import CLAIMS, PODS, TAINT_RULES, Resource
+from dragoon.kube.port import CLAIMS, PODS, TAINT_RULES
 from tests.scenario.gang.bed import SPACE, Bed, until
+from tests.scenario.recording import Recording, rights
 
-RBAC_VERBS: Final = {"replace": "update", "pages": "list"}
-"""Where the verb of the port is not RBAC's."""
 ELSEWHERE: Final = {
     # Eviction and suspension of members that cannot be bound; what was given twice.
     ("create", "pods/eviction"),
@@ -22,30 +18,6 @@ ELSEWHERE: Final = {
     ("patch", "events"),
 }
 """Calls of troubles that this cluster cannot have; other tests make them."""
-
-
-class Recording:
-    """The API server, with a note of every call made through it."""
-
-    def __init__(self, api: MemoryApi) -> None:
-        self._api = api
-        self.made: set[tuple[str, str]] = set()
-
-    async def version(self) -> Any:
-        """Everybody may ask for it (system:public-info-viewer)."""
-        return await self._api.version()
-
-    def __getattr__(self, verb: str) -> Callable[..., Any]:
-        def call(resource: Resource, *arguments: Any, **options: Any) -> Any:
-            target = "/".join(filter(None, (resource.plural, options.get("subresource"))))
-            self.made.add((RBAC_VERBS.get(verb, verb), target))
-            return getattr(self._api, verb)(resource, *arguments, **options)
-
-        return call
-
-
-def rights(*rules: Rule) -> set[tuple[str, str]]:
-    return {(verb, rule.target) for rule in rules for verb in rule.verbs}
 
 
 async def test_every_call_is_granted_and_nothing_is_granted_that_is_never_called() -> None:
