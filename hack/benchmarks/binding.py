@@ -11,17 +11,12 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-import yaml
-
-from benchmarks.fleet import NAMESPACE, Fleet, control_plane
 from dragoon.api.names import CLASS_SIMULATED, DRIVER_NAME
-from dragoon.app import config, publishing
 from dragoon.kube.client import KubeClient
 from dragoon.kube.connecting import connect
 from dragoon.kube.port import CLAIMS, PODS, Object
-from dragoon.publish import slices
+from testbed.fleet import NAMESPACE, Fleet, control_plane, slices_of
 
-_CLASS_FILE = Path(__file__).resolve().parents[2] / "deviceclasses" / f"{CLASS_SIMULATED}.yaml"
 _NODE = "node-00000"
 _READY, _FAILED = f"{DRIVER_NAME}/ready", f"{DRIVER_NAME}/failed"
 
@@ -67,9 +62,7 @@ async def _time(chosen: argparse.Namespace, row: Row) -> list[tuple[float, list[
         kubeconfig = Path(state.kubeconfigs["admin"])
         fleet, client = await Fleet.connect(kubeconfig), await connect(kubeconfig)
         try:
-            await fleet.prepare(
-                [_NODE], _published(row), yaml.safe_load(_CLASS_FILE.read_text("utf-8"))
-            )
+            await fleet.prepare([_NODE], _published(row))
             return [await _Trial(client, f"b{i}", row).run() for i in range(chosen.pods)]
         finally:
             await client.close()
@@ -147,18 +140,11 @@ def _is_bound(pod: Object, name: str) -> bool:
 
 def _published(row: Row) -> list[Object]:
     """The slices of one simulated DGX, whole GPUs only."""
-    seen = publishing.look_at_forms(config.load({"simulate": "dgx-h100"}, {}))
-    found = slices.render(
-        seen.inventory,
-        node=_NODE,
-        driver=DRIVER_NAME,
-        wishes=seen.wishes,
-        divisions=seen.divisions,
-    )
+    found = slices_of([_NODE], "dgx-h100")
     if row.conditions:
         for device in (one for piece in found for one in piece["spec"]["devices"]):
             device |= {"bindingConditions": [_READY], "bindingFailureConditions": [_FAILED]}
-    return list(found)
+    return found
 
 
 def _claim(name: str) -> Object:

@@ -14,21 +14,16 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import yaml
-
-from benchmarks.fleet import NAMESPACE, Fleet, control_plane
 from dragoon.api import gang
-from dragoon.api.names import CLASS_SIMULATED, DRIVER_NAME
-from dragoon.app import config, publishing
+from dragoon.api.names import CLASS_SIMULATED
 from dragoon.kube.client import KubeClient
 from dragoon.kube.connecting import connect
 from dragoon.kube.port import CLAIMS, PODS, Object, Resource
-from dragoon.publish import slices
 from realcluster.cluster import Cluster
 from testbed import controller
 from testbed.controller import Controller
+from testbed.fleet import NAMESPACE, Fleet, control_plane, slices_of
 
-_CLASS_FILE = Path(__file__).resolve().parents[2] / "deviceclasses" / f"{CLASS_SIMULATED}.yaml"
 _SAMPLE_S = 0.1
 _SCALE, _DEFAULT = (
     ("--kube-api-qps", "1000", "--kube-api-burst", "2000", "--scheduler-qps", "1000"),
@@ -127,24 +122,7 @@ def labels(chosen: argparse.Namespace) -> dict[str, Any]:
 
 async def _prepare(fleet: Fleet, chosen: argparse.Namespace) -> None:
     names = [f"node-{index:05d}" for index in range(chosen.nodes)]
-    given = {
-        "simulate": chosen.machine,
-        "forms": chosen.forms,
-        "allow_unenforced_shares": "true",
-    }
-    seen = publishing.look_at_forms(config.load(given, {}))
-    published = (
-        piece
-        for name in names
-        for piece in slices.render(
-            seen.inventory,
-            node=name,
-            driver=DRIVER_NAME,
-            wishes=seen.wishes,
-            divisions=seen.divisions,
-        )
-    )
-    await fleet.prepare(names, published, yaml.safe_load(_CLASS_FILE.read_text("utf-8")))
+    await fleet.prepare(names, slices_of(names, chosen.machine, chosen.forms))
 
 
 class Sampling:

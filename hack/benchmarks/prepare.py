@@ -20,11 +20,11 @@ from pathlib import Path
 
 from benchmarks import prepare_forms
 from benchmarks.contenders import Contender, Waits, dragoon, minimal
-from benchmarks.fleet import Fleet, control_plane
 from dragoon.api.claims import ClaimRef
 from dragoon.kubelet.client import ClaimAnswer, DraClient
 from dragoon.kubelet.messages import DRA_VERSIONS
 from dragoon.kubelet.standin import KubeletStandIn
+from testbed.fleet import Fleet, control_plane
 
 _NODE = "bench-node"
 _GPUS = 8

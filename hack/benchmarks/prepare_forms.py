@@ -23,7 +23,6 @@ from typing import Final
 from msgspec import _core
 
 from benchmarks.contenders import Contender, dragoon
-from benchmarks.fleet import Fleet
 from dragoon.api.claims import ClaimRef
 from dragoon.api.forms import Form
 from dragoon.gpu.sim.hardware import Hardware
@@ -31,6 +30,7 @@ from dragoon.gpu.sim.state import Effect, Fault
 from dragoon.kubelet.client import DraClient
 from dragoon.kubelet.messages import DRA_VERSIONS
 from dragoon.kubelet.standin import KubeletStandIn
+from testbed.fleet import Fleet
 
 _DRIVER: Final = "gpu.dragoon.dev"
 _NODE: Final = "bench-forms"

@@ -15,15 +15,10 @@ import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import yaml
-
-from benchmarks.fleet import Fleet, control_plane
-from dragoon.api.names import CLASS_SIMULATED, DRIVER_NAME
-from dragoon.app import config, publishing
+from dragoon.api.names import CLASS_SIMULATED
 from dragoon.kube.port import Object
-from dragoon.publish import slices
+from testbed.fleet import Fleet, control_plane, slices_of
 
-_CLASS_FILE = Path(__file__).resolve().parents[2] / "deviceclasses" / f"{CLASS_SIMULATED}.yaml"
 _PER_POD = 8
 _MORE_FORMS = ("whole,shared", "whole,shared,mig")
 _SCHEDULER = "kube-scheduler"
@@ -98,7 +93,7 @@ async def _time(chosen: argparse.Namespace, published: list[Object]) -> tuple[fl
         fleet = await Fleet.connect(Path(state.kubeconfigs["admin"]))
         try:
             nodes = (_node_name(i) for i in range(chosen.nodes))
-            await fleet.prepare(nodes, published, yaml.safe_load(_CLASS_FILE.read_text()))
+            await fleet.prepare(nodes, published)
             before = _cpu_seconds(scheduler)
             wall = await fleet.bind(chosen.pods, _PER_POD, CLASS_SIMULATED)
             return wall, _cpu_seconds(scheduler) - before
@@ -117,20 +112,8 @@ def _node_name(index: int) -> str:
 
 
 def _published(chosen: argparse.Namespace, forms: str) -> list[Object]:
-    """The slices that each node of this machine would publish in these forms."""
-    given = {"simulate": chosen.machine, "forms": forms, "allow_unenforced_shares": "true"}
-    seen = publishing.look_at_forms(config.load(given, {}))
-    return [
-        piece
-        for i in range(chosen.nodes)
-        for piece in slices.render(
-            seen.inventory,
-            node=_node_name(i),
-            driver=DRIVER_NAME,
-            wishes=seen.wishes,
-            divisions=seen.divisions,
-        )
-    ]
+    """The slices of all nodes in these forms."""
+    return slices_of(map(_node_name, range(chosen.nodes)), chosen.machine, forms)
 
 
 def _only(published: list[Object], kept: set[str]) -> list[Object]:

@@ -7,7 +7,6 @@ from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from typing import Any, Final
 
-from benchmarks.fleet import Fleet
 from dragoon.api import gang
 from dragoon.errors import ApiConflictError, ApiError
 from dragoon.kube.client import KubeClient
@@ -17,6 +16,7 @@ from racecampaign.hands import Hands
 from racecampaign.proxy import Moment
 from racecampaign.reaching import Reach, delete
 from racecampaign.witness import Witness, allocated, is_alive
+from testbed.fleet import Fleet
 
 _STORM_S: Final = 6.0
 _PATIENCE_S: Final = 120.0

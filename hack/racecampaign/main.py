@@ -9,14 +9,8 @@ import time
 from pathlib import Path
 from typing import Final
 
-import yaml
-
-from benchmarks.fleet import Fleet, control_plane
-from dragoon.api.names import CLASS_SIMULATED, DRIVER_NAME
-from dragoon.app import config, publishing
+from dragoon.api.names import CLASS_SIMULATED
 from dragoon.kube.connecting import connect
-from dragoon.kube.port import Object
-from dragoon.publish import slices
 from racecampaign.campaign import Run
 from racecampaign.hands import Hands
 from racecampaign.reaching import Reach
@@ -24,6 +18,7 @@ from racecampaign.standin import StandIn
 from racecampaign.witness import Witness
 from realcluster.cluster import Cluster
 from testbed import controller
+from testbed.fleet import Fleet, control_plane, slices_of
 
 _CLASS_FILE: Final = (
     Path(__file__).resolve().parents[2] / "deviceclasses" / f"{CLASS_SIMULATED}.yaml"
@@ -61,7 +56,7 @@ async def _races(
     client = await connect(kubeconfig)
     fleet = await Fleet.connect(kubeconfig)
     names = [f"node-{index:05d}" for index in range(chosen.nodes)]
-    await fleet.prepare(names, _published(names), yaml.safe_load(_CLASS_FILE.read_text("utf-8")))
+    await fleet.prepare(names, slices_of(names, _MACHINE))
     reach = Reach.of(kubeconfig)
     hands, witness = Hands(kubeconfig, folder, rng), Witness(client)
     wrong = 0
@@ -100,21 +95,6 @@ async def _races(
         f"{witness.overlaps} devices were held twice for a while"
     )
     return wrong
-
-
-def _published(names: list[str]) -> list[Object]:
-    seen = publishing.look_at_forms(config.load({"simulate": _MACHINE}, {}))
-    return [
-        piece
-        for name in names
-        for piece in slices.render(
-            seen.inventory,
-            node=name,
-            driver=DRIVER_NAME,
-            wishes=seen.wishes,
-            divisions=seen.divisions,
-        )
-    ]
 
 
 def _say(text: str) -> None:

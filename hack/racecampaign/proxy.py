@@ -81,11 +81,6 @@ class Proxy:
         """The controller dies at the write that is `ahead` of now, the next one being 1."""
         self._doom = (self.writes + ahead, moment)
 
-    @property
-    def armed(self) -> bool:
-        """Whether a death is still to come."""
-        return self._doom is not None
-
     def disarm(self) -> None:
         self._doom = None
 

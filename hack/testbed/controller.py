@@ -1,7 +1,5 @@
 """The controller process, and what of Dragoon's own objects it needs in the cluster."""
 
-import os
-import signal
 import subprocess
 import sys
 import time
@@ -14,8 +12,7 @@ from dragoon.app import permissions
 from realcluster.cluster import Cluster
 from testbed import plugins
 from testbed.plugins import SYSTEM
-from testbed.ports import free_port, is_ready
-from testbed.waiting import until
+from testbed.process import Process
 
 _ACCOUNT = "dragoon-controller"
 _DEPLOY = Path(__file__).resolve().parents[2] / "deploy"
@@ -38,60 +35,32 @@ def account_kubeconfig(cluster: Cluster, folder: Path) -> Path:
     return cluster.account_kubeconfig(_ACCOUNT, folder / "controller.kubeconfig", namespace=SYSTEM)
 
 
-class Controller:
-    """One controller process; it can be killed and started again."""
+class Controller(Process):
+    """One controller process."""
 
     def __init__(self, kubeconfig: Path, folder: Path, *options: str, name: str = "one") -> None:
         self._kubeconfig = kubeconfig
-        self.log = folder / f"controller-{name}.log"
         self.seconds_to_ready = 0.0
-        self._endpoint = f"127.0.0.1:{free_port()}"
-        self._process: subprocess.Popen[bytes] | None = None
-        self._command = [
-            *(sys.executable, "-m", "dragoon", "controller"),
+        super().__init__(
+            folder / f"controller-{name}.log",
+            "controller",
             *("--kubeconfig", str(kubeconfig)),
-            *("--listen", self._endpoint),
             *("--pod-namespace", SYSTEM),
             *options,
-        ]
-
-    @property
-    def running(self) -> bool:
-        return self._process is not None and self._process.poll() is None
+        )
 
     @property
     def resident_mib(self) -> int:
         """What the process holds in memory now (VmRSS of proc(5))."""
-        assert self._process is not None
-        lines = Path(f"/proc/{self._process.pid}/status").read_text().splitlines()
+        lines = Path(f"/proc/{self.pid}/status").read_text().splitlines()
         (line,) = (line for line in lines if line.startswith("VmRSS:"))
         return int(line.split()[1]) // 1024
 
-    def start(self) -> None:
-        with self.log.open("ab") as log:
-            self._process = subprocess.Popen(
-                self._command, stdout=log, stderr=log, stdin=subprocess.DEVNULL, env=os.environ
-            )
-
     def start_and_wait(self) -> None:
-        """Starts, and returns when it leads and has seen the cluster."""
+        """Starts, and returns when it has seen the cluster and proved the gate of gangs."""
         started = time.monotonic()
-        self.start()
-        until("the controller is ready", lambda: is_ready(self._endpoint))
+        super().start_and_wait()
         self.seconds_to_ready = time.monotonic() - started
-
-    def kill(self) -> None:
-        """SIGKILL, as a crash would be."""
-        self._end(signal.SIGKILL)
-
-    def stop(self) -> None:
-        """SIGTERM, and wait."""
-        self._end(signal.SIGTERM)
-
-    def send(self, what: signal.Signals) -> None:
-        """Sends a signal that does not end it."""
-        assert self._process is not None
-        self._process.send_signal(what)
 
     def run(self, *command: str) -> str:
         """Runs another command of Dragoon with the same rights, and answers its output."""
@@ -103,10 +72,3 @@ class Controller:
         )
         assert done.returncode == 0, done.stderr
         return done.stdout
-
-    def _end(self, how: signal.Signals) -> None:
-        if self._process is None:
-            return
-        self._process.send_signal(how)
-        self._process.wait(timeout=30)
-        self._process = None

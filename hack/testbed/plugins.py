@@ -1,9 +1,5 @@
 """What the chart will install, and the plugin process of a node."""
 
-import os
-import signal
-import subprocess
-import sys
 from pathlib import Path
 
 import yaml
@@ -13,8 +9,7 @@ from dragoon.app import permissions
 from dragoon.gpu.sim.hardware import Hardware
 from realcluster.cluster import Cluster
 from realcluster.state import Node
-from testbed.ports import free_port, is_ready
-from testbed.waiting import until
+from testbed.process import Process
 
 SYSTEM = "dragoon-system"
 _ACCOUNT = "dragoon-plugin"
@@ -43,40 +38,41 @@ def account(name: str) -> list[object]:
     ]
 
 
-class Plugin:
-    """The plugin process of one node; it can be killed and started again."""
+class Plugin(Process):
+    """The plugin process of one node. source: the `driver` folder of another checkout."""
 
     def __init__(
-        self, cluster: Cluster, node: Node, folder: Path, machine: str, *options: str
+        self,
+        cluster: Cluster,
+        node: Node,
+        folder: Path,
+        machine: str,
+        *options: str,
+        source: Path | None = None,
     ) -> None:
         self._made_of = (cluster, node, folder, machine)
         self.node = node
         self.state_folder = Path(node.kubelet_root, "plugins", DRIVER_NAME)
-        self.log = folder / f"plugin-{node.name}.log"
         self._gpus = folder / f"{node.name}.gpus.json"
-        self._process: subprocess.Popen[bytes] | None = None
-        self._source: Path | None = None
-        self._endpoint = f"127.0.0.1:{free_port()}"
         kubeconfig = cluster.account_kubeconfig(
             _ACCOUNT, folder / f"{node.name}.kubeconfig", namespace=SYSTEM, node=node.name
         )
-        self._command = [
-            *(sys.executable, "-m", "dragoon", "plugin"),
+        super().__init__(
+            folder / f"plugin-{node.name}.log",
+            "plugin",
             *("--node-name", node.name),
             *("--kubeconfig", str(kubeconfig)),
             *("--kubelet-root", node.kubelet_root),
             *("--cdi-root", node.cdi_folder),
             *("--simulate", machine),
             *("--simulate-state", str(self._gpus)),
-            *("--listen", self._endpoint),
             *options,
-        ]
+            environment={"PYTHONPATH": str(source)} if source else None,
+        )
 
     def of_source(self, folder: Path) -> "Plugin":
         """Another plugin process as with_options(), from another checkout's `driver` folder."""
-        found = Plugin(*self._made_of)
-        found._source = folder
-        return found
+        return Plugin(*self._made_of, source=folder)
 
     def with_options(self, *options: str) -> "Plugin":
         """Another plugin process for the same node and the same GPUs, not started."""
@@ -86,38 +82,6 @@ class Plugin:
     def hardware(self) -> Hardware:
         """The simulated GPUs of the node, once the plugin has started."""
         return Hardware(self._gpus)
-
-    @property
-    def pid(self) -> int:
-        assert self._process is not None
-        return self._process.pid
-
-    def start(self) -> None:
-        environment = {**os.environ} | ({"PYTHONPATH": str(self._source)} if self._source else {})
-        with self.log.open("ab") as log:
-            self._process = subprocess.Popen(
-                self._command, stdout=log, stderr=log, stdin=subprocess.DEVNULL, env=environment
-            )
-
-    def start_and_wait(self) -> None:
-        """Starts, and returns when the kubelet has registered this process."""
-        self.start()
-        until(f"the plugin of {self.node.name} is ready", lambda: is_ready(self._endpoint))
-
-    def kill(self) -> None:
-        """SIGKILL, as a crash would be."""
-        self._end(signal.SIGKILL)
-
-    def stop(self) -> None:
-        """SIGTERM, and wait."""
-        self._end(signal.SIGTERM)
-
-    def _end(self, how: signal.Signals) -> None:
-        if self._process is None:
-            return
-        self._process.send_signal(how)
-        self._process.wait(timeout=30)
-        self._process = None
 
     def journal(self) -> list[str]:
         """Names of the journal entries on this node."""

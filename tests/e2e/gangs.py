@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from dragoon.api import gang
@@ -24,7 +24,6 @@ class Gangs:
     bed: Bed
     controller: Controller
     namespace: str
-    made: list[str] = field(default_factory=list)
 
     @property
     def nodes(self) -> list[str]:
@@ -96,9 +95,6 @@ class Gangs:
 
     def gang(self, name: str) -> Object | None:
         return self.bed.get("gang", name, self.namespace)
-
-    def phase(self, name: str) -> str:
-        return str(((self.gang(name) or {}).get("status") or {}).get("phase"))
 
     def reaches(self, name: str, *phases: str, within: float = 60.0) -> Object:
         """The Gang, once it is in one of these phases."""

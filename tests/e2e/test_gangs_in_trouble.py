@@ -24,12 +24,12 @@ def test_cpu_that_goes_between_commit_and_ungate_costs_no_devices(gangs: Gangs) 
     gangs.controller.send(signal.SIGSTOP)
     try:
         before = allocations(gangs.claims("train"))
-        held = [one for one in gangs.pods("train") if is_gated(one)]
+        gated = sum(map(is_gated, gangs.pods("train")))
+        gangs.bed.figures.append(f"CPU gone after the commit: {gated} of 4 members still gated")
         _fill(gangs, before)
     finally:
         gangs.controller.send(signal.SIGCONT)
     _never_moved_until_running(gangs, before)
-    assert len(held) <= 4
     gangs.ends("train")
 
 

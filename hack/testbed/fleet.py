@@ -1,4 +1,4 @@
-"""A control plane without kubelets and a fleet of made-up nodes on it, to time the scheduler.
+"""A control plane without kubelets and a fleet of made-up nodes on it: for benchmarks and races.
 
 The scheduler, its API server and etcd are the real ones; only nobody runs the pods.
 """
@@ -9,17 +9,25 @@ import uuid
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
+
+import yaml
 
 from dragoon.api.claims import ClaimRef, claim_ref
+from dragoon.api.names import CLASS_SIMULATED, DRIVER_NAME
+from dragoon.app import config, publishing
 from dragoon.errors import ApiConflictError
 from dragoon.kube.client import KubeClient
 from dragoon.kube.connecting import connect
 from dragoon.kube.port import CLAIMS, CLASSES, NODES, PODS, SLICES, TEMPLATES, Object, Resource
+from dragoon.publish import slices
 from realcluster import bringup, teardown
 from realcluster.state import Settings, State
 
 NAMESPACE = "default"
+_CLASS_FILE: Final = (
+    Path(__file__).resolve().parents[2] / "deviceclasses" / f"{CLASS_SIMULATED}.yaml"
+)
 _WRITERS = 32
 _READY = {
     "type": "Ready",
@@ -41,6 +49,23 @@ def control_plane(name: str, *, default_rates: bool = False) -> Iterator[State]:
         yield bringup.up(name, node_count=0, settings=settings)
     finally:
         teardown.down(name)
+
+
+def slices_of(nodes: Iterable[str], machine: str, forms: str = "whole") -> list[Object]:
+    """The slices that each node with this simulated machine would publish in these forms."""
+    given = {"simulate": machine, "forms": forms, "allow_unenforced_shares": "true"}
+    seen = publishing.look_at_forms(config.load(given, {}))
+    return [
+        piece
+        for node in nodes
+        for piece in slices.render(
+            seen.inventory,
+            node=node,
+            driver=DRIVER_NAME,
+            wishes=seen.wishes,
+            divisions=seen.divisions,
+        )
+    ]
 
 
 class Fleet:
@@ -68,12 +93,12 @@ class Fleet:
             for _ in range(_WRITERS):
                 writers.create_task(write())
 
-    async def prepare(self, nodes: Iterable[str], slices: Iterable[Object], class_: Object) -> None:
-        """Writes nodes, slices and a DeviceClass; returns when every node is untainted."""
+    async def prepare(self, nodes: Iterable[str], published: Iterable[Object]) -> None:
+        """Writes nodes, their slices and the class of simulated GPUs; returns when every node is untainted."""
         names = list(nodes)
         await self.create(NODES, (_node(name) for name in names))
-        await self.create(SLICES, slices)
-        await self.create(CLASSES, [class_])
+        await self.create(SLICES, published)
+        await self.create(CLASSES, [yaml.safe_load(_CLASS_FILE.read_text("utf-8"))])
         await self._until_schedulable(len(names))
 
     async def bind(
