@@ -5,7 +5,6 @@ a device has two holders kube-scheduler would give it to a stranger as soon as o
 restarts: only a rule on the pool prevents that (gang-tried.md 0.1, 2).
 """
 
-
 from dragoon.allocator.contention import contentions
 from dragoon.api.gang_plan import Plan
 from dragoon.gang.protocol.actions import (
