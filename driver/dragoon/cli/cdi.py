@@ -9,7 +9,7 @@ import msgspec
 
 from dragoon.app import cdi_view
 from dragoon.app.cdi_view import FileState, Written
-from dragoon.cli import exits, settings
+from dragoon.cli import exits, objects, settings
 from dragoon.cli.output import Cell, Form, Row, form_option, print_data, print_table
 from dragoon.diagnose.runtime_config import container_problem, read_config
 from dragoon.errors import CdiError
@@ -23,19 +23,27 @@ def command() -> None:
 
 
 @command.command()
-@click.argument("claim", required=False)
+@click.argument("claim", required=False, metavar="[claim/NAME]")
+@objects.local_namespace_option
 @click.option("--all", "everything", is_flag=True, help="Every claim of this node.")
 @settings.setting_options("driver_name", "kubelet_root", "state_dir", "cdi_root")
 @form_option
-def show(claim: str | None, *, everything: bool, form: Form, **options: Any) -> int:
+def show(
+    claim: str | None,
+    namespace: str | None,
+    *,
+    everything: bool,
+    form: Form,
+    **options: Any,
+) -> int:
     """Show the CDI spec of a claim: what its containers get.
 
-    CLAIM: by name, namespace/name or UID. A file that is missing or was changed is told: containers
+    claim/NAME: its name alone, namespace/name and its UID are taken too. A file that is missing or was changed is told: containers
     that start would get what is in the file. Needs neither the API server nor a plugin that runs.
     """
     if everything is (claim is not None):
-        raise click.UsageError("give either a CLAIM or --all")
-    found = cdi_view.specs(settings.load(options), claim)
+        raise click.UsageError("give either claim/NAME or --all")
+    found = cdi_view.specs(settings.load(options), objects.local_claim(claim, namespace))
     if form == "table":
         print_table(_HEADER, [row for one in found.written for row in _rows(one)])
     else:

@@ -6,9 +6,9 @@ from typing import Final
 
 import click
 
-from dragoon.cli import cluster_source, exits
+from dragoon.cli import cluster_source, exits, objects
 from dragoon.cli.answers import print_gang, print_placement, print_remedies, print_section
-from dragoon.cli.output import Form, form_option, print_data
+from dragoon.cli.output import Form, form_option, print_data, print_next
 from dragoon.diagnose import answers
 from dragoon.diagnose.explaining import (
     Explained,
@@ -17,12 +17,11 @@ from dragoon.diagnose.explaining import (
     explain_gang,
     explain_pod,
 )
-from dragoon.errors import InvalidInputError
 
 _KINDS: Final = {
-    **dict.fromkeys(("claim", "claims", "resourceclaim", "resourceclaims"), explain_claim),
-    **dict.fromkeys(("pod", "pods", "po"), explain_pod),
-    **dict.fromkeys(("gang", "gangs"), explain_gang),
+    objects.CLAIM: explain_claim,
+    objects.POD: explain_pod,
+    objects.GANG: explain_gang,
 }
 _STATES: Final = {
     "allocated": "has its devices",
@@ -35,25 +34,24 @@ _STATES: Final = {
 
 @click.command()
 @click.argument("what", metavar="claim/NAME|pod/NAME|gang/NAME")
-@click.option("-n", "--namespace", default="default", show_default=True, help="Its namespace.")
+@objects.namespace_option
 @cluster_source.source_options
 @form_option
 def command(
     what: str,
-    namespace: str,
+    namespace: str | None,
     form: Form,
     **source: Path | None,
 ) -> int:
     """Say why a claim, a pod or a gang has its devices, or why it waits and what would help."""
-    kind, slash, name = what.partition("/")
-    explain = _KINDS.get(kind.lower())
-    if explain is None or not slash or not name:
-        raise InvalidInputError(f"found {what!r}, allowed is claim/NAME, pod/NAME or gang/NAME")
-    found = explain(cluster_source.look(**source), namespace, name)
+    one = objects.named(what, *_KINDS)
+    space = objects.namespace_of(namespace, source["kubeconfig"], source["snapshot"])
+    found = _KINDS[one.kind](cluster_source.look(**source), space, one.name)
     if form == "table":
         _print(found)
     else:
         print_data(answers.explained(found), form)
+    print_next(*_next(found, one, space))
     return exits.FINE if found.is_fine else exits.FINDINGS
 
 
@@ -87,3 +85,13 @@ def _given(one: Given) -> Iterable[str]:
     yield from map(str, one.devices)
     yield f"on node {', '.join(one.nodes)}" if one.nodes else "on any node"
     yield f"reserved for {', '.join(one.users)}" if one.users else "reserved for nobody"
+
+
+def _next(found: Explained, about: objects.Named, namespace: str) -> Iterable[str]:
+    """What to look at after this answer."""
+    if about.kind == objects.GANG:
+        yield f"dragoon gangs show {about.name} -n {namespace}"
+    elif found.state == "allocated":
+        yield from (f"dragoon status node/{node}" for one in found.given for node in one.nodes)
+    else:
+        yield "dragoon status"

@@ -9,9 +9,9 @@ from typing import Any, Final, TypeVar
 import click
 
 from dragoon.api.gang import GangObject
-from dragoon.cli import exits
+from dragoon.cli import exits, objects
 from dragoon.cli.answers import print_section
-from dragoon.cli.output import Cell, Form, Tone, form_option, print_data, print_table
+from dragoon.cli.output import Cell, Form, Tone, form_option, print_data, print_next, print_table
 from dragoon.errors import InvalidInputError
 
 _HEADER: Final = ("NAMESPACE", "NAME", "READY", "PHASE", "AGE", "WAITING FOR")
@@ -46,34 +46,46 @@ def command(
         print_table(_HEADER, [_row(one, gang_view.age(one.created, now)) for one in found])
     else:
         print_data([_plain(one) for one in found], form)
-    troubled = any(one.status.phase in _BAD for one in found)
+    troubled = [one for one in found if one.status.phase in _BAD]
+    waiting = [one for one in found if one.status.waiting_for]
+    print_next(
+        *(
+            f"dragoon explain gang/{one.name} -n {one.namespace}"
+            for one in (*troubled, *waiting)[:1]
+        )
+    )
     return exits.FINDINGS if troubled else exits.FINE
 
 
 @command.command()
-@click.argument("name")
-@click.option("-n", "--namespace", default="default", show_default=True, help="Its namespace.")
+@click.argument("name", metavar="gang/NAME")
+@objects.namespace_option
 @_kubeconfig
-def show(name: str, namespace: str, kubeconfig: Path | None) -> int:
+def show(name: str, namespace: str | None, kubeconfig: Path | None) -> int:
     """Show one gang: why it waits, its conditions, where its members are."""
     from dragoon.app import gang_view  # noqa: PLC0415 - half a second, not for --help
 
-    every = _ask(kubeconfig, lambda api: gang_view.gangs_in(api, namespace))
+    name = objects.named(name, objects.GANG, bare=objects.GANG).name
+    space = objects.namespace_of(namespace, kubeconfig)
+    every = _ask(kubeconfig, lambda api: gang_view.gangs_in(api, space))
     found = next((one for one in every if one.name == name), None)
     if found is None:
-        raise InvalidInputError(f"gang {namespace}/{name}: not found")
+        raise InvalidInputError(f"gang {space}/{name}: not found")
     click.echo(f"gang {found}: {found.status.phase or 'not seen yet'}, {_ready(found)} ready")
     for title, lines in gang_view.details(found):
         print_section(title, lines)
+    print_next(f"dragoon explain gang/{name} -n {space}")
     return exits.FINDINGS if found.status.phase in _BAD else exits.FINE
 
 
 @command.command()
-@click.argument("name", required=False)
+@click.argument("name", required=False, metavar="[gang/NAME]")
 @click.option("--all", "everything", is_flag=True, help="Every gang, every gate and every rule.")
-@click.option("-n", "--namespace", default="default", show_default=True, help="Its namespace.")
+@objects.namespace_option
 @_kubeconfig
-def release(name: str | None, namespace: str, kubeconfig: Path | None, *, everything: bool) -> int:
+def release(
+    name: str | None, namespace: str | None, kubeconfig: Path | None, *, everything: bool
+) -> int:
     """Give up a gang: let its pods go and remove its rules.
 
     Works without a controller, and is what to run before Dragoon is removed: with --all no pod is
@@ -87,8 +99,9 @@ def release(name: str | None, namespace: str, kubeconfig: Path | None, *, everyt
         )
     from dragoon.app import gang_view  # noqa: PLC0415 - half a second, not for --help
 
-    space = "" if everything else namespace
-    done = _ask(kubeconfig, lambda api: gang_view.give_up(api, namespace=space, name=name or ""))
+    only = "" if name is None else objects.named(name, objects.GANG, bare=objects.GANG).name
+    space = "" if everything else objects.namespace_of(namespace, kubeconfig)
+    done = _ask(kubeconfig, lambda api: gang_view.give_up(api, namespace=space, name=only))
     click.echo(
         f"pods let go: {done.pods}, rules removed: {done.rules}, plans dropped: {done.plans}"
     )

@@ -10,10 +10,16 @@ import click
 
 @dataclass(frozen=True, slots=True)
 class Lazy:
-    """Where a command is: module `dragoon.cli.<module>`, attribute `command`."""
+    """Where a command is: module `dragoon.cli.<module>`, attribute `command`.
+
+    group: the heading of the help under which it stands. alias_of: another name of that command,
+    shown beside it; hidden: not shown at all.
+    """
 
     module: str
     text: str
+    group: str = ""
+    alias_of: str = ""
     hidden: bool = False
 
     def load(self) -> click.Command:
@@ -42,9 +48,18 @@ class LazyGroup(click.Group):
         return found.load() if found else None
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """The table of the help text, without importing anything."""
+        """The tables of the help text, one for each group, without importing anything."""
         del ctx
-        with formatter.section("Commands"):
-            formatter.write_dl(
-                [(name, entry.text) for name, entry in self.lazy.items() if not entry.hidden]
-            )
+        groups: dict[str, list[tuple[str, str]]] = {}
+        for name, entry in self.lazy.items():
+            if not entry.hidden and not entry.alias_of:
+                groups.setdefault(entry.group, []).append((self._names(name), entry.text))
+        width = max((len(name) for rows in groups.values() for name, _ in rows), default=0)
+        for group, rows in groups.items():
+            with formatter.section(group or "Commands"):
+                # Padded, so that the texts of all groups begin in one column.
+                formatter.write_dl([(name.ljust(width), text) for name, text in rows])
+
+    def _names(self, name: str) -> str:
+        others = (other for other, entry in self.lazy.items() if entry.alias_of == name)
+        return ", ".join((name, *others))

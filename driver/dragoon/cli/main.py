@@ -16,39 +16,48 @@ from dragoon.cli import exits
 from dragoon.cli.lazy import Lazy, LazyGroup
 from dragoon.errors import DragoonError
 
+_ASK: Final = "Ask"
+_LOOK: Final = "Look"
+_COLLECT: Final = "Collect"
+_RUN: Final = "Run"
+_WRITE: Final = "Print what to apply"
+
+_EXPLAIN: Final = (
+    "Say why a claim, a pod or a gang has its devices, or why it waits and what would help."
+)
+
 COMMANDS: Final = {
-    "demo": Lazy("demo", "Show the main job on this machine: no cluster, no GPU."),
+    "explain": Lazy("explain", _EXPLAIN, _ASK),
+    "why": Lazy("why", _EXPLAIN, _ASK, alias_of="explain"),
+    "simulate": Lazy(
+        "simulate",
+        "Say what would be allocated if these files were applied; nothing is written.",
+        _ASK,
+    ),
+    "lint": Lazy("lint", "Check manifests of claims, pods and classes, without a cluster.", _ASK),
+    "devices": Lazy("devices", "Show the devices that this node would publish.", _LOOK),
+    "topo": Lazy("topo", "Show how the GPUs of this node are connected.", _LOOK),
+    "mig": Lazy("mig", "Show how the GPUs of this node are divided by MIG.", _LOOK),
+    "usage": Lazy("usage", "Show what the claims of this node use of what they have.", _LOOK),
+    "gangs": Lazy(
+        "gangs",
+        "Show the gangs of the cluster: how many members run, and what they wait for.",
+        _LOOK,
+    ),
+    "cdi": Lazy("cdi", "Show what containers get, and try it on an OCI runtime spec.", _LOOK),
     "plugin": Lazy(
         "plugin",
         "Run the node process: publish this node's GPUs and prepare claims for its kubelet.",
+        _RUN,
     ),
     "controller": Lazy(
         "controller",
         "Run the controller: place gangs, watch over all claims, wake kubelets that wait.",
+        _RUN,
     ),
-    "devices": Lazy("devices", "Show the devices that this node would publish."),
-    "mig": Lazy("mig", "Show how the GPUs of this node are divided by MIG."),
-    "usage": Lazy("usage", "Show what the claims of this node use of what they have."),
-    "cdi": Lazy("cdi", "Show what containers get, and try it on an OCI runtime spec."),
-    "topo": Lazy("topo", "Show how the GPUs of this node are connected."),
-    "explain": Lazy(
-        "explain",
-        "Say why a claim, a pod or a gang has its devices, or why it waits and what would help.",
-    ),
-    "why": Lazy(
-        "why",
-        "Say why a claim, a pod or a gang has its devices, or why it waits and what would help.",
-        hidden=True,
-    ),
-    "simulate": Lazy(
-        "simulate", "Say what would be allocated if these files were applied; nothing is written."
-    ),
-    "gangs": Lazy(
-        "gangs", "Show the gangs of the cluster: how many members run, and what they wait for."
-    ),
-    "lint": Lazy("lint", "Check manifests of claims, pods and classes, without a cluster."),
-    "rbac": Lazy("rbac", "Print the rights a process needs, as YAML for kubectl apply."),
-    "version": Lazy("version", "Show the version."),
+    "demo": Lazy("demo", "Show the main job on this machine: no cluster, no GPU.", _RUN),
+    "rbac": Lazy("rbac", "Print the rights a process needs, as YAML for kubectl apply.", _WRITE),
+    "version": Lazy("version", "Show the version.", "Else"),
     "reference": Lazy("reference", "Print a page that is made from the code.", hidden=True),
 }
 
@@ -69,13 +78,14 @@ class Root(LazyGroup):
             _drop_stdout()
             code = exits.FINE
         except DragoonError as error:
-            _say(error.message, error.hint)
+            _say(error.message, error.hint, exits.next_of(error, _called(ctx)))
             code = exits.code_of(error)
             _show_traceback(ctx)
         except Exception as error:  # noqa: BLE001 - the last line of defence of a command
             _say(
                 f"internal fault: {type(error).__name__}: {error}",
                 "this is a bug of Dragoon; run again with --debug for the traceback",
+                "dragoon dump",
             )
             code = exits.INTERNAL
             _show_traceback(ctx)
@@ -126,10 +136,15 @@ def main() -> NoReturn:
     sys.exit(run(sys.argv[1:]))
 
 
-def _say(message: str, hint: str) -> None:
+def _called(ctx: click.Context) -> str:
+    return " ".join(filter(None, ("dragoon", ctx.invoked_subcommand)))
+
+
+def _say(message: str, hint: str, after: str) -> None:
     click.echo(f"{click.style('error:', fg='red')} {message}", err=True)
     if hint:
         click.echo(f"{click.style('hint:', fg='yellow')} {hint}", err=True)
+    click.echo(f"next: {after}", err=True)
 
 
 def _show_traceback(ctx: click.Context) -> None:

@@ -57,6 +57,12 @@ def print_data(data: Any, form: Form) -> None:
         click.echo(yaml.safe_dump(data, sort_keys=False), nl=False)
 
 
+def print_next(*commands: str) -> None:
+    """The commands to type next, on stderr, each once."""
+    for one in dict.fromkeys(commands):
+        click.echo(f"next: {one}", err=True)
+
+
 def plain_table(header: Sequence[str], rows: Sequence[Sequence[Cell]]) -> str:
     """Aligned columns; an empty cell is `-`, so that a column can be cut out by blanks."""
     lines = [list(header), *([cell.text or "-" for cell in row] for row in rows)]

@@ -6,7 +6,7 @@ import click
 
 from dragoon.app import hardware, usage_view
 from dragoon.app.usage_view import Line
-from dragoon.cli import exits, settings
+from dragoon.cli import exits, objects, settings
 from dragoon.cli.output import Cell, Form, Row, form_option, print_data, print_table
 
 _GIB: Final = 1 << 30
@@ -18,19 +18,21 @@ _HEADER: Final = (
 
 
 @click.command()
-@click.argument("claim", required=False)
+@click.argument("claim", required=False, metavar="[claim/NAME]")
+@objects.local_namespace_option
 @settings.setting_options(
     *hardware.SETTINGS, "driver_name", "kubelet_root", "state_dir", "cgroup_root"
 )
 @form_option
-def command(claim: str | None, form: Form, **options: Any) -> int:
+def command(claim: str | None, namespace: str | None, form: Form, **options: Any) -> int:
     """Show what the claims of this node use of what they have.
 
-    CLAIM: only this one, by name, namespace/name or UID. Shares of the tier hami are told by the
+    claim/NAME: only this one; its name alone, namespace/name and its UID are taken too. Shares of the tier hami are told by the
     region of each container, those of the tier cgroup by the driver's cap of the pod, whole GPUs and
     MIG devices by the driver. Needs neither the API server nor a plugin that runs.
     """
-    found = usage_view.look_at_usage(settings.load(options), claim)
+    wanted = objects.local_claim(claim, namespace)
+    found = usage_view.look_at_usage(settings.load(options), wanted)
     if form == "table":
         print_table(_HEADER, [_row(one) for one in found.lines])
     else:

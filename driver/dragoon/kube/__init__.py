@@ -1,7 +1,7 @@
 """The API server: raw objects in, raw objects out.
 
 `port` says what the rest of Dragoon may ask. `connecting` finds an API server and its credentials
-(`access`; `kubeconfig` reads such files), `client` asks it through `transport`. `memory` is an API server in this process for tests and
+(`access`; `kubeconfig` reads such files), `contexts` the namespace that a command means, `client` asks it through `transport`. `memory` is an API server in this process for tests and
 the demo (its parts: `store`, `writes`, `traits`, `claimrules`, `patching`, `selecting`, `faults`),
 `serving` puts it behind HTTP. `informer` keeps a local copy that follows a watch, `events` tells
 users what happened.

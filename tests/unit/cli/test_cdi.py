@@ -84,7 +84,7 @@ async def test_one_claim_or_all_of_them(
     node: Node, capsys: Capture, arguments: tuple[str, ...]
 ) -> None:
     assert main.run(["cdi", "show", *arguments, *node.where]) == 2
-    assert "either a CLAIM or --all" in capsys.readouterr().err
+    assert "either claim/NAME or --all" in capsys.readouterr().err
 
 
 async def test_a_container_gets_what_it_asks_for_and_nothing_is_changed(

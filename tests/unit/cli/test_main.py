@@ -55,7 +55,7 @@ def test_help_imports_nothing_heavy_and_no_command() -> None:
         "print(*sorted(sys.modules), file=sys.stderr)"
     )
     loaded = set(found.stderr.split())
-    assert "Commands:" in found.stdout
+    assert "Ask:" in found.stdout
     assert not loaded & HEAVY
     assert {name for name in loaded if name.startswith("dragoon")} == {
         "dragoon",
@@ -90,7 +90,18 @@ def test_every_command_in_the_table_has_the_help_of_the_table() -> None:
     for name, entry in main.COMMANDS.items():
         command = entry.load()
         assert command.get_short_help_str(limit=200) == entry.text, name
-        assert command.hidden == entry.hidden, name
+        assert command.hidden == (entry.hidden or bool(entry.alias_of)), name
+
+
+def test_the_help_groups_the_commands_by_what_one_wants(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert main.run(["--help"]) == 0
+    told = capsys.readouterr().out
+    groups = ["\nAsk:", "\nLook:", "\nRun:", "\nPrint what to apply:", "\nElse:"]
+    assert [told.index(one) for one in groups] == sorted(told.index(one) for one in groups)
+    assert "  explain, why  " in told
+    assert "reference" not in told
 
 
 @pytest.mark.parametrize(
@@ -114,13 +125,50 @@ def test_an_error_of_ours_ends_with_the_code_of_its_kind(error: DragoonError, co
 def test_an_error_is_a_message_and_a_hint_on_stderr(capsys: pytest.CaptureFixture[str]) -> None:
     assert outcome(ConfigError("field x: found 1", hint="set it to 2")) == 2
     told = capsys.readouterr()
-    assert told.err == "error: field x: found 1\nhint: set it to 2\n"
+    assert told.err == "error: field x: found 1\nhint: set it to 2\nnext: dragoon fail --help\n"
     assert not told.out
 
 
 def test_an_error_without_a_hint_has_no_hint_line(capsys: pytest.CaptureFixture[str]) -> None:
     outcome(ConfigError("field x: found 1"))
-    assert capsys.readouterr().err == "error: field x: found 1\n"
+    assert capsys.readouterr().err == "error: field x: found 1\nnext: dragoon fail --help\n"
+
+
+@pytest.mark.parametrize(
+    ("error", "command"),
+    [
+        (ConfigError("x"), "dragoon fail --help"),
+        (DriverMissingError("x"), "dragoon check --category host"),
+        (ApiUnavailableError("x"), "dragoon check --category api"),
+        (KubeletError("x"), "dragoon check --category kubelet"),
+        (StateError("x"), "dragoon check --category state"),
+        (ClaimGoneError("x"), "dragoon check"),
+        (ZeroDivisionError("x"), "dragoon dump"),
+    ],
+)
+def test_every_message_ends_with_what_to_type_next(
+    error: Exception, command: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    outcome(error)
+    assert capsys.readouterr().err.splitlines()[-1] == f"next: {command}"
+
+
+@pytest.mark.parametrize(
+    ("where", "asked"),
+    [
+        ("at the cluster scope", "list resourceslices.resource.k8s.io"),
+        ('in the namespace "team-a"', "list resourceslices.resource.k8s.io -n team-a"),
+    ],
+)
+def test_a_missing_permission_is_named_with_its_verb(
+    where: str, asked: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = (
+        'resourceslices.resource.k8s.io is forbidden: User "u" cannot list resource '
+        f'"resourceslices" in API group "resource.k8s.io" {where}'
+    )
+    assert outcome(ApiForbiddenError(text, status=403)) == 3
+    assert capsys.readouterr().err.splitlines()[-1] == f"next: kubectl auth can-i {asked}"
 
 
 def test_a_bug_is_one_line_and_says_how_to_see_more(capsys: pytest.CaptureFixture[str]) -> None:
