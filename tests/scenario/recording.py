@@ -22,6 +22,14 @@ class Recording:
         """Everybody may ask for it (system:public-info-viewer)."""
         return await self._api.version()
 
+    async def groups(self) -> Any:
+        """Everybody may ask for them (system:discovery)."""
+        return await self._api.groups()
+
+    async def plurals(self, group: str, version: str) -> Any:
+        """So may they for these."""
+        return await self._api.plurals(group, version)
+
     def __getattr__(self, verb: str) -> Callable[..., Any]:
         def call(resource: Resource, *arguments: Any, **options: Any) -> Any:
             target = "/".join(filter(None, (resource.plural, options.get("subresource"))))

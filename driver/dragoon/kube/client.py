@@ -12,7 +12,7 @@ from typing import Any
 import aiohttp
 import msgspec
 
-from dragoon.errors import ApiError, ApiGoneError, ApiUnavailableError
+from dragoon.errors import ApiError, ApiGoneError, ApiNotFoundError, ApiUnavailableError
 from dragoon.kube import paths
 from dragoon.kube.access import Access
 from dragoon.kube.patching import check_shape
@@ -57,6 +57,22 @@ class KubeClient:
 
     async def version(self) -> str:
         return str((await self._call(Request("GET", "/version"))).get("gitVersion", ""))
+
+    async def groups(self) -> Mapping[str, tuple[str, ...]]:
+        found = await self._call(Request("GET", "/apis"))
+        return {
+            group["name"]: tuple(one["version"] for one in group.get("versions") or ())
+            for group in found.get("groups") or ()
+        }
+
+    async def plurals(self, group: str, version: str) -> frozenset[str]:
+        try:
+            found = await self._call(Request("GET", paths.group(group, version)))
+        except ApiNotFoundError:
+            return frozenset()
+        # meta/v1 APIResourceList: a subresource is listed as `plural/name`.
+        names = (str(one["name"]) for one in found.get("resources") or ())
+        return frozenset(name for name in names if "/" not in name)
 
     async def get(self, resource: Resource, name: str, *, namespace: str | None = None) -> Object:
         return await self._call(Request("GET", paths.item(resource, name, namespace)))

@@ -22,13 +22,14 @@ from dragoon.kube.faults import Call, Faults
 from dragoon.kube.port import PODS, Listing, Object, PatchKind, Resource, WatchEvent
 from dragoon.kube.selecting import Matcher, matcher
 from dragoon.kube.store import Change, Key, Store
-from dragoon.kube.traits import CUSTOM, TRAITS, Findings, Traits
+from dragoon.kube.traits import CUSTOM, TRAITS, Findings, Traits, known_groups, known_plurals
 
 T = TypeVar("T")
 Validator = Callable[[Object], Findings]
 Admission = Callable[[Object], None]
 """Changes an object that is to be created, as a mutating policy does."""
 
+_GROUPS = Resource("", "", "apis", "APIGroupList", namespaced=False)
 _SUFFIX = string.ascii_lowercase + string.digits
 
 
@@ -38,6 +39,8 @@ class MemoryApi:
     validators: extra checks of a whole object per resource; each finding makes the write invalid.
     admission: what policies make of new objects, per resource.
     git_version: what it calls itself.
+    groups: API groups and their versions that it claims to have beside, or instead of, those of the
+    table of traits; it stores any. `more_groups`, `more_plurals` (by group, version) may be changed.
     history: how many changes a watch may lag behind before it gets 410.
     bookmark_interval: seconds between the bookmarks of a silent watch.
     """
@@ -48,6 +51,7 @@ class MemoryApi:
         validators: Mapping[Resource, Validator] | None = None,
         admission: Mapping[Resource, Admission] | None = None,
         git_version: str = "v1.37.0-dragoon-memory",
+        groups: Mapping[str, tuple[str, ...]] | None = None,
         history: int = 10_000,
         bookmark_interval: float = 60.0,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
@@ -55,6 +59,8 @@ class MemoryApi:
         self._validators = validators or {}
         self._admission = {} if admission is None else admission
         self.git_version = git_version
+        self.more_groups = dict(groups or {})
+        self.more_plurals: dict[tuple[str, str], frozenset[str]] = {}
         self._store = Store(history)
         self._applied: dict[tuple[str, str, str | None], Any] = {}
         self._bookmark_interval = bookmark_interval
@@ -76,6 +82,14 @@ class MemoryApi:
 
     async def version(self) -> str:
         return self.git_version
+
+    async def groups(self) -> Mapping[str, tuple[str, ...]]:
+        await self.faults.meet(Call("groups", _GROUPS))
+        return {**known_groups(), **self.more_groups}
+
+    async def plurals(self, group: str, version: str) -> frozenset[str]:
+        await self.faults.meet(Call("plurals", _GROUPS, group))
+        return self.more_plurals.get((group, version)) or known_plurals(group, version)
 
     async def get(self, resource: Resource, name: str, *, namespace: str | None = None) -> Object:
         paths.require_namespace(resource, namespace)
@@ -200,7 +214,9 @@ class MemoryApi:
             stored = self._apply(resource, key, sent, subresource, str(field_manager))
         else:
             old = self._existing(resource, key)
-            stored = self._update(resource, key, old, _patched(kind, old, sent), subresource)
+            stored = self._update(
+                resource, key, old, patching.patched(kind, _copy(old), sent), subresource
+            )
         answer = _copy(stored)
         await self.faults.meet(call, late=True)
         return answer
@@ -351,14 +367,6 @@ def _generated(resource: Resource, meta: Mapping[str, Any]) -> str:
         writes.refuse(resource, "", ["metadata.name: Required value: name or generateName"])
     # The server cuts the prefix so that five random characters fit into 63.
     return str(prefix)[:58] + "".join(secrets.choice(_SUFFIX) for _ in range(5))
-
-
-def _patched(kind: PatchKind, old: Object, patch: Any) -> Any:
-    if kind is PatchKind.JSON:
-        return patching.json_patched(_copy(old), patch)
-    if kind is PatchKind.STRATEGIC:
-        return patching.strategic(_copy(old), patch)
-    return patching.merged(_copy(old), patch)
 
 
 def _revision(text: str) -> int:

@@ -40,6 +40,13 @@ def check_shape(patch: Any, kind: PatchKind, field_manager: str | None) -> None:
         raise InvalidInputError("field_manager: found none, an APPLY patch needs one")
 
 
+def patched(kind: PatchKind, target: Any, patch: Any) -> Any:
+    """The object after a patch of any kind but APPLY; target is changed in place by some."""
+    if kind is PatchKind.JSON:
+        return json_patched(target, patch)
+    return strategic(target, patch) if kind is PatchKind.STRATEGIC else merged(target, patch)
+
+
 def merged(target: Any, patch: Any) -> Any:
     """RFC 7386: null deletes, lists are replaced."""
     return _merged(target, patch, keys=None, path=())

@@ -6,6 +6,11 @@ from dragoon.errors import InvalidInputError
 from dragoon.kube.port import Object, Resource
 
 
+def group(name: str, version: str) -> str:
+    """Where a version of a named API group says its resources."""
+    return f"/apis/{segment(name, 'group')}/{segment(version, 'version')}"
+
+
 def collection(resource: Resource, namespace: str | None) -> str:
     """`/api/v1/nodes`, `/apis/<group>/<version>/namespaces/<ns>/<plural>`.
 

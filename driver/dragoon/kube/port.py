@@ -45,6 +45,19 @@ TAINT_RULES = Resource(
 GANGS = Resource("dragoon.dev", "v1alpha1", "gangs", "Gang", namespaced=True)
 JOBS = Resource("batch", "v1", "jobs", "Job", namespaced=True)
 LEASES = Resource("coordination.k8s.io", "v1", "leases", "Lease", namespaced=True)
+POD_GROUPS = Resource("scheduling.k8s.io", "v1beta1", "podgroups", "PodGroup", namespaced=True)
+COSCHEDULING_GROUPS = Resource(
+    "scheduling.x-k8s.io", "v1alpha1", "podgroups", "PodGroup", namespaced=True
+)
+VOLCANO_GROUPS = Resource(
+    "scheduling.volcano.sh", "v1beta1", "podgroups", "PodGroup", namespaced=True
+)
+KOORDINATOR_GROUPS = Resource(
+    "scheduling.sigs.k8s.io", "v1alpha1", "podgroups", "PodGroup", namespaced=True
+)
+KAI_GROUPS = Resource("scheduling.run.ai", "v2alpha2", "podgroups", "PodGroup", namespaced=True)
+POD_GANGS = Resource("scheduler.grove.io", "v1alpha1", "podgangs", "PodGang", namespaced=True)
+RAY_CLUSTERS = Resource("ray.io", "v1", "rayclusters", "RayCluster", namespaced=True)
 PRIORITY_CLASSES = Resource(
     "scheduling.k8s.io", "v1", "priorityclasses", "PriorityClass", namespaced=False
 )
@@ -80,6 +93,14 @@ class Api(Protocol):
 
     async def version(self) -> str:
         """What the server calls itself, `v1.37.2` (gitVersion of /version)."""
+        ...
+
+    async def groups(self) -> Mapping[str, tuple[str, ...]]:
+        """The API groups that the server has now, and the versions of each (`/apis`)."""
+        ...
+
+    async def plurals(self, group: str, version: str) -> frozenset[str]:
+        """What a version of a named API group has (`/apis/<group>/<version>`); empty without it."""
         ...
 
     async def get(self, resource: Resource, name: str, *, namespace: str | None = None) -> Object:

@@ -69,6 +69,8 @@ class EmbeddedApi:
         app = web.Application(client_max_size=_BODY_LIMIT, middlewares=[self._guard])
         app.router.add_get("/readyz", _ready)
         app.router.add_get("/version", self._version)
+        app.router.add_get("/apis", self._groups)
+        app.router.add_get("/apis/{group}/{version}", self._plurals)
         for root in ("/api/{version}", "/apis/{group}/{version}"):
             # The longer first: `/namespaces/x/pods` also looks like a subresource of x.
             for scope in ("/namespaces/{namespace}", ""):
@@ -87,6 +89,21 @@ class EmbeddedApi:
         version = await self.memory.version()
         major, minor = version.removeprefix("v").split(".")[:2]
         return _answer({"major": major, "minor": minor, "gitVersion": version})
+
+    async def _groups(self, _request: web.Request) -> web.Response:
+        groups = [
+            {"name": name, "versions": [{"version": version} for version in versions]}
+            for name, versions in (await self.memory.groups()).items()
+        ]
+        return _answer({"kind": "APIGroupList", "apiVersion": "v1", "groups": groups})
+
+    async def _plurals(self, request: web.Request) -> web.Response:
+        info = request.match_info
+        found = await self.memory.plurals(info["group"], info["version"])
+        if not found:
+            raise ApiNotFoundError("the server could not find the requested resource", status=404)
+        names = [{"name": name} for name in sorted(found)]
+        return _answer({"kind": "APIResourceList", "apiVersion": "v1", "resources": names})
 
     async def stop(self) -> None:
         """Closes the port and every connection. The objects stay in `memory`. Idempotent."""

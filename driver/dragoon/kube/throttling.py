@@ -52,6 +52,12 @@ class ThrottledApi:
     async def version(self) -> str:
         return await self._api.version()
 
+    async def groups(self) -> Mapping[str, tuple[str, ...]]:
+        return await self._api.groups()
+
+    async def plurals(self, group: str, version: str) -> frozenset[str]:
+        return await self._api.plurals(group, version)
+
     async def get(self, resource: Resource, name: str, *, namespace: str | None = None) -> Object:
         return await self._api.get(resource, name, namespace=namespace)
 

@@ -147,6 +147,19 @@ TRAITS: Final[Mapping[Resource, Traits]] = {
 }
 
 
+def known_groups() -> dict[str, tuple[str, ...]]:
+    """The named API groups in the table, and the versions of each."""
+    found: dict[str, dict[str, None]] = {}
+    for one in TRAITS:
+        found.setdefault(one.group, {})[one.version] = None
+    return {group: tuple(versions) for group, versions in found.items() if group}
+
+
+def known_plurals(group: str, version: str) -> frozenset[str]:
+    """What of an API group's version is in the table."""
+    return frozenset(one.plural for one in TRAITS if (one.group, one.version) == (group, version))
+
+
 def at(found: Any, path: tuple[str, ...]) -> Any:
     """The value at a path of object keys; None where there is none."""
     for part in path:

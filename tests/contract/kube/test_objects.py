@@ -16,6 +16,14 @@ async def test_the_server_says_its_version(server: Server) -> None:
     assert (await server.api.version()).startswith("v1.")
 
 
+async def test_the_server_says_what_it_has_of_a_group(server: Server) -> None:
+    found = await server.api.plurals("resource.k8s.io", "v1")
+    assert {"resourceclaims", "resourceslices"} <= found
+    assert not any("/" in plural for plural in found)
+    assert await server.api.plurals("resource.k8s.io", "v99") == frozenset()
+    assert await server.api.plurals("nobody.example.com", "v1") == frozenset()
+
+
 async def test_a_created_object_is_stored_as_answered(server: Server) -> None:
     made = await server.claim("one", labels={"a": "b"})
     meta = made["metadata"]
