@@ -42,6 +42,7 @@ def _up(options: argparse.Namespace) -> None:
             scale=options.scale,
             feature_gates=options.feature_gates,
             runtime_config=options.runtime_config,
+            usual_paths=options.usual_paths,
         ),
         install=options.install,
     )
@@ -170,6 +171,7 @@ def _add_making(add: _Add) -> None:
     up.add_argument("--scale", action="store_true", help="no client limits, no node timeouts")
     up.add_argument("--feature-gates", default="", metavar="GATE=true,...")
     up.add_argument("--runtime-config", default="", metavar="GROUP/VERSION=true,...")
+    up.add_argument("--usual-paths", action="store_true", help="for plugins that run as pods")
 
 
 _HELP = {

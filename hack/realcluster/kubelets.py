@@ -40,14 +40,14 @@ def kubeconfig(layout: Layout, index: int) -> Path:
 
 
 def command(
-    layout: Layout, index: int, programs: Programs, *, name: str, address: str
+    layout: Layout, index: int, programs: Programs, *, name: str, address: str, root: Path
 ) -> list[str]:
-    """How a node's kubelet is started."""
+    """How a node's kubelet is started; `root` is its root folder, as it sees it."""
     return [
         programs.path("kubelet"),
         f"--config={layout.node(index) / 'kubelet.json'}",
         f"--kubeconfig={kubeconfig(layout, index)}",
-        f"--root-dir={layout.kubelet_root(index)}",
+        f"--root-dir={root}",
         f"--cert-dir={layout.node(index) / 'pki'}",
         f"--hostname-override={name}",
         # A loopback address is refused, and without an address logs and exec fail.

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from realcluster import images, kubelets, processes, runtime
+from realcluster import images, kubelets, mountspace, processes, runtime
 from realcluster.apiserver import ApiServer, is_healthy
 from realcluster.builds import Programs
 from realcluster.failure import ClusterError
@@ -62,10 +62,16 @@ def configure(layout: Layout, state: State, programs: Programs) -> dict[str, Pro
             settings=state.settings,
         )
         containerd = runtime.command(layout, node.index, programs)
-        found[containerd_process(node.name)] = Process(containerd, node.containerd_log)
+        usual = state.settings.usual_paths
+        root = mountspace.KUBELET_ROOT if usual else layout.kubelet_root(node.index)
         kubelet = kubelets.command(
-            layout, node.index, programs, name=node.name, address=node.address
+            layout, node.index, programs, name=node.name, address=node.address, root=root
         )
+        if usual:
+            mountspace.create(layout, node.index, runtime.cdi_folder(layout, node.index))
+            containerd = mountspace.inside(layout, node.index, containerd)
+            kubelet = mountspace.inside(layout, node.index, kubelet)
+        found[containerd_process(node.name)] = Process(containerd, node.containerd_log)
         found[kubelet_process(node.name)] = Process(kubelet, node.kubelet_log)
     return found
 

@@ -51,6 +51,8 @@ class Settings:
     """Keep the clients' default rates in a scale run."""
     feature_gates: str = ""
     runtime_config: str = ""
+    usual_paths: bool = False
+    """Every node finds its own folders at /var/lib/kubelet and /var/run/cdi, as DaemonSets need it."""
 
 
 @dataclass
