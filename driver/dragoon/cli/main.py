@@ -39,6 +39,11 @@ COMMANDS: Final = {
     "topo": Lazy("topo", "Show how the GPUs of this node are connected.", _LOOK),
     "mig": Lazy("mig", "Show how the GPUs of this node are divided by MIG.", _LOOK),
     "usage": Lazy("usage", "Show what the claims of this node use of what they have.", _LOOK),
+    "map": Lazy(
+        "map",
+        "Draw the GPUs of the cluster: who holds what, and which gangs wait and why.",
+        _LOOK,
+    ),
     "gangs": Lazy(
         "gangs",
         "Show the gangs of the cluster: how many members run, and what they wait for.",

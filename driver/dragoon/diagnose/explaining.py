@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from dragoon.allocator import Allocated, lines
+from dragoon.api.gang import GangObject
 from dragoon.diagnose.cluster import Cluster, released
 from dragoon.diagnose.devices import GivenDevice, given, nodes_of
 from dragoon.diagnose.documents import Origin
@@ -109,7 +110,12 @@ def explain_gang(snapshot: ClusterSnapshot, namespace: str, name: str) -> Explai
     gang = find_gang(snapshot, namespace, name)
     if gang is None:
         raise InvalidInputError(f"{GANG} {namespace}/{name} is not there")
-    cluster = Cluster(snapshot)
+    return explain_gang_in(Cluster(snapshot), gang)
+
+
+def explain_gang_in(cluster: Cluster, gang: GangObject) -> Explained:
+    """The same for a gang that was found, without building the cluster once more."""
+    snapshot = cluster.snapshot
     status = gang.status
     told = [f"phase {status.phase.value}"] if status.phase is not None else []
     told += [f"waits for {status.waiting_for}"] if status.waiting_for else []

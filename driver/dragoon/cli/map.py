@@ -1,0 +1,72 @@
+"""`dragoon map`: the GPUs of a cluster on one page, who holds them, and which gangs wait and why."""
+
+from pathlib import Path
+from typing import Any, Final, Literal
+
+import click
+
+from dragoon.api.names import DRIVER_NAME
+from dragoon.cli import cluster_source, exits, settings
+from dragoon.cli.output import print_data
+from dragoon.diagnose.mapping import as_data, draw, page
+from dragoon.diagnose.snapshot import ClusterSnapshot
+
+_NODE: Final = "simulated"
+
+
+@click.command()
+@click.option(
+    "-o",
+    "--output",
+    "form",
+    type=click.Choice(["html", "json", "yaml"]),
+    default="html",
+    show_default=True,
+    help="What to print: a page for a browser, or its data.",
+)
+@click.option("--driver-name", default=DRIVER_NAME, show_default=True, help="The driver's name.")
+@click.option(
+    "--label",
+    "labels",
+    multiple=True,
+    metavar="KEY",
+    help="A node label to group by, such as that of racks; may be given again.",
+)
+@click.option(
+    "--simulate",
+    metavar="MACHINE",
+    help="Draw one node with this simulated machine, without a cluster.",
+)
+@cluster_source.source_options
+def command(
+    form: Literal["html", "json", "yaml"],
+    driver_name: str,
+    labels: tuple[str, ...],
+    simulate: str | None,
+    **source: Path | None,
+) -> int:
+    """Draw the GPUs of the cluster: who holds what, and which gangs wait and why.
+
+    Prints one HTML page that needs nothing else: dragoon map > map.html
+    """
+    snapshot = _simulated(simulate, driver_name) if simulate else cluster_source.look(**source)
+    found = draw(snapshot, driver=driver_name, labels=labels)
+    if form == "html":
+        click.echo(page(found), nl=False)
+    else:
+        print_data(as_data(found), form)
+    return exits.FINE
+
+
+def _simulated(machine: str, driver: str) -> ClusterSnapshot:
+    from dragoon.app import publishing  # noqa: PLC0415 - NVML's simulation, only where it is drawn
+    from dragoon.publish import slices  # noqa: PLC0415
+
+    given: dict[str, Any] = {"file": None, "simulate": machine, "driver_name": driver}
+    seen = publishing.look_at_forms(settings.load(given))
+    found = slices.render(
+        seen.inventory, node=_NODE, driver=driver, wishes=seen.wishes, divisions=seen.divisions
+    )
+    # The API server gives the names.
+    named = ({**one, "metadata": {"name": f"{_NODE}-{number}"}} for number, one in enumerate(found))
+    return ClusterSnapshot.of(named, source=f"simulated {machine}")
