@@ -62,7 +62,7 @@ class Controller(Process):
         super().start_and_wait()
         self.seconds_to_ready = time.monotonic() - started
 
-    def run(self, *command: str) -> str:
+    def run(self, *command: str, exit_code: int = 0) -> str:
         """Runs another command of Dragoon with the same rights, and answers its output."""
         done = subprocess.run(
             [sys.executable, "-m", "dragoon", *command, "--kubeconfig", str(self._kubeconfig)],
@@ -70,5 +70,5 @@ class Controller(Process):
             text=True,
             check=False,
         )
-        assert done.returncode == 0, done.stderr
+        assert done.returncode == exit_code, done.stderr
         return done.stdout

@@ -31,7 +31,7 @@ from dragoon.api.names import TAINT_GANG_ONLY
 from dragoon.diagnose.cluster import Cluster
 from dragoon.diagnose.manifests import Raw, mapping, text
 from dragoon.diagnose.placing import Verdict
-from dragoon.diagnose.pods import claims_of
+from dragoon.diagnose.pods import named_claims_of
 from dragoon.diagnose.snapshot import ClusterSnapshot, identity
 from dragoon.errors import DragoonError, InvalidInputError
 
@@ -85,7 +85,9 @@ def answer(cluster: Cluster, wish: GangWish) -> GangAnswer:
     except (DragoonError, LookupError, TypeError, AttributeError, ValueError) as error:
         # The planner's records are made for what an API server has checked; a file has anything.
         return GangAnswer(wish.name, Verdict.NEVER, f"cannot be read: {error}")
-    missing = [one for pod in wish.members for one in claims_of(pod, cluster.snapshot).missing]
+    missing = [
+        one for pod in wish.members for one in named_claims_of(pod, cluster.snapshot).missing
+    ]
     if missing:
         return GangAnswer(wish.name, Verdict.WAIT, "; ".join(dict.fromkeys(missing)))
     ask = GangAsk(wish.name, members, wish.size, wish.most, wish.topology, wish.excluded, _OURS)
@@ -134,7 +136,7 @@ def is_member(gang: GangObject, pod: Raw) -> bool:
 
 
 def _member(pod: Raw, cluster: Cluster, *, amounts: bool) -> PodAsk:
-    claims = claims_of(pod, cluster.snapshot)
+    claims = named_claims_of(pod, cluster.snapshot)
     if claims.wrong:
         raise InvalidInputError("; ".join(claims.wrong))
     found = [_with_uid(one) for one in (*claims.allocated, *claims.pending)]

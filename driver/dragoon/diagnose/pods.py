@@ -1,9 +1,10 @@
 """The claims of a pod, and pods as a controller would make them from a workload."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
+from dragoon.diagnose.counting import counted_claim
 from dragoon.diagnose.documents import Origin
 from dragoon.diagnose.linting import shapes
 from dragoon.diagnose.manifests import Item, Raw, listed, mapping, text
@@ -36,17 +37,29 @@ class PodClaims:
 
 
 def claims_of(pod: Raw, snapshot: ClusterSnapshot) -> PodClaims:
-    """The claims that a pod uses. One that is still to be made from a template counts as made."""
+    """The claims that a pod uses, that for extended resources among them.
+
+    One that is still to be made counts as made.
+    """
+    return _sorted((*_named(pod, snapshot), counted_claim(pod, snapshot)))
+
+
+def named_claims_of(pod: Raw, snapshot: ClusterSnapshot) -> PodClaims:
+    """The claims of `spec.resourceClaims`: they are there before the pod is scheduled."""
+    return _sorted(_named(pod, snapshot))
+
+
+def _named(pod: Raw, snapshot: ClusterSnapshot) -> Iterator[Raw | str | None]:
     namespace, _ = identity(pod)
-    found: list[Raw] = []
-    missing: list[str] = []
     for entry in listed(mapping(pod.get("spec")).get("resourceClaims")):
-        claim = _claim(pod, mapping(entry), namespace, snapshot)
-        if isinstance(claim, str):
-            missing.append(claim)
-        elif claim is not None:
-            found.append(claim)
-    return PodClaims.of(found, missing)
+        yield _claim(pod, mapping(entry), namespace, snapshot)
+
+
+def _sorted(found: Iterable[Raw | str | None]) -> PodClaims:
+    """Claims, and texts about those that are missing."""
+    every = tuple(found)
+    missing = [one for one in every if isinstance(one, str)]
+    return PodClaims.of([one for one in every if one and not isinstance(one, str)], missing)
 
 
 def _wrong(claim: Raw) -> Iterator[str]:
@@ -71,7 +84,8 @@ def uses(pod: Raw, claim: Raw) -> bool:
         text(mapping(entry).get("resourceClaimName"))
         for entry in listed(mapping(pod.get("spec")).get("resourceClaims"))
     ]
-    return name in (*named, *_made(pod).values())
+    status = mapping(mapping(pod.get("status")).get("extendedResourceClaimStatus"))
+    return name in (*named, *_made(pod).values(), text(status.get("resourceClaimName")))
 
 
 def pods_of(template: PodTemplate, nodes: Sequence[Raw]) -> Iterator[Raw]:

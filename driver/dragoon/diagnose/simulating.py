@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from dragoon.allocator.gang import GangPlan
 from dragoon.api.gang import ANNOTATION_SCOPE, LABEL
 from dragoon.diagnose.cluster import Cluster
+from dragoon.diagnose.counting import counted_claim
 from dragoon.diagnose.devices import GivenDevice, given
 from dragoon.diagnose.gangs import GangAnswer, GangWish, answer, find_gang, size_from
 from dragoon.diagnose.manifests import Item, Manifests, Raw, mapping, text
@@ -78,18 +79,20 @@ def simulate(snapshot: ClusterSnapshot, manifests: Manifests) -> Simulation:
     Pods are placed one after the other, each on the first node by name on which it fits, and hold
     their devices from then on. The pods of a gang are placed all together, or none of them.
     """
-    run = _Run(snapshot.with_items(manifests.items))
+    with_files = snapshot.with_items(manifests.items)
+    run = _Run(with_files)
     pods = [pod for item in manifests.items for pod in pod_templates(item)]
     groups: list[Simulated] = []
+    without: list[PodTemplate] = []
     for together in _by_gang(pods):
-        if together[0].labels.get(LABEL):
+        first = together[0]
+        if first.labels.get(LABEL):
             groups += run.gang(together)
-        elif together[0].spec.get("resourceClaims"):
-            groups.append(run.workload(together[0]))
+        elif first.spec.get("resourceClaims") or counted_claim({"spec": first.spec}, with_files):
+            groups.append(run.workload(first))
+        else:
+            without.append(first)
     alone = [run.claim(item) for item in manifests.of_kind("ResourceClaim")]
-    without = [
-        pod for pod in pods if not pod.spec.get("resourceClaims") and not pod.labels.get(LABEL)
-    ]
     notes = [f"{bad.origin}: {bad.problem}" for bad in (*manifests.unreadable, *manifests.foreign)]
     notes += [f"{pod.item}: uses no claims" for pod in without]
     notes += [f"left out: {one}" for one in (*snapshot.missing, *run.cluster.problems)]

@@ -29,16 +29,18 @@ _KEPT_METADATA: Final = (
     "ownerReferences",
     "finalizers",
 )
-_KEPT_OF_USERS: Final = frozenset(("nodeName", "schedulingGates", "resourceClaims"))
+_KEPT_OF_USERS: Final = frozenset(
+    ("nodeName", "schedulingGates", "resourceClaims", "activeDeadlineSeconds")
+)
 """Of the spec of a pod that uses claims and is in no gang."""
 _KEPT_OF_MEMBERS: Final = _KEPT_OF_USERS | {
     *("affinity", "nodeSelector", "tolerations", "topologySpreadConstraints", "volumes"),
     *("containers", "initContainers", "overhead", "resources"),
-    *("schedulerName", "priority", "priorityClassName"),
+    *("schedulerName", "schedulingGroup", "priority", "priorityClassName"),
 }
 _KEPT_OF_CONTAINERS: Final = frozenset(("name", "resources", "ports", "restartPolicy"))
 _KEPT_OF_STATUS: Final = frozenset(
-    ("phase", "conditions", "resourceClaimStatuses", "nominatedNodeName")
+    ("phase", "conditions", "resourceClaimStatuses", "nominatedNodeName", "startTime")
 )
 _STATUSES: Final = ("containerStatuses", "initContainerStatuses")
 _KEPT_OF_STATUSES: Final = frozenset(("name", "resources", "allocatedResources"))
@@ -50,8 +52,9 @@ class PodRecord:
 
     group: the value of the gang label, None without it. owner: its controller. gated: our gate is
     there; waits: any gate is. pinned: every term of its affinity names its node, as for pods that we
-    ungated. claims: names of its claims, as its status has them. raw: the parts of the pod that are
-    decided on, None for one that has neither the label nor a claim.
+    ungated. claims: names of its claims, as its status has them, that for extended resources among
+    them. raw: the parts of the pod that are decided on, None for one that has neither the label nor
+    a claim.
     """
 
     namespace: str
@@ -91,7 +94,10 @@ class PodRecord:
 
 @dataclass(frozen=True, slots=True)
 class JobRecord:
-    """A batch/v1 Job. owner: what made it. parallelism: pods at once, 0 where it is not said."""
+    """A batch/v1 Job. owner: what made it. parallelism: pods at once, 0 where it is not said.
+
+    started: RFC 3339, empty before. deadline: seconds from then, None without one.
+    """
 
     namespace: str
     name: str
@@ -100,6 +106,8 @@ class JobRecord:
     parallelism: int = 1
     completions: int | None = None
     owner: Owner | None = None
+    started: str = ""
+    deadline: int | None = None
 
 
 def pod_record(raw: Raw) -> PodRecord:
@@ -107,9 +115,10 @@ def pod_record(raw: Raw) -> PodRecord:
     meta, spec, status = raw["metadata"], raw.get("spec") or {}, raw.get("status") or {}
     labels = meta.get("labels") or {}
     group = labels.get(gang.LABEL)
+    claims = _claims(spec, status)
     gates = [gate.get("name") for gate in spec.get("schedulingGates") or ()]
     phase = status.get("phase") or "Pending"
-    kept = group is not None or bool(spec.get("resourceClaims"))
+    kept = group is not None or bool(claims or spec.get("resourceClaims"))
     return PodRecord(
         namespace=meta.get("namespace") or "",
         name=meta["name"],
@@ -128,7 +137,7 @@ def pod_record(raw: Raw) -> PodRecord:
         amounts=_amounts(raw),
         group=group,
         owner=controller_of(raw),
-        claims=_claims(spec, status),
+        claims=claims,
         annotations=(meta.get("annotations") or {}) if group is not None else {},
         labels=labels if group is not None else {},
         raw=_kept(raw, _KEPT_OF_MEMBERS if group is not None else _KEPT_OF_USERS) if kept else None,
@@ -147,6 +156,8 @@ def job_record(raw: Raw) -> JobRecord:
         parallelism=1 if parallelism is None else parallelism,
         completions=spec.get("completions"),
         owner=controller_of(raw),
+        started=(raw.get("status") or {}).get("startTime") or "",
+        deadline=spec.get("activeDeadlineSeconds"),
     )
 
 
@@ -206,7 +217,8 @@ def _claims(spec: Raw, status: Raw) -> tuple[str, ...]:
         one.get("resourceClaimName") or made.get(one.get("name"))
         for one in spec.get("resourceClaims") or ()
     )
-    return tuple(name for name in names if name)
+    counted = (status.get("extendedResourceClaimStatus") or {}).get("resourceClaimName")
+    return tuple(name for name in (*names, counted) if name)
 
 
 def _amounts(raw: Raw) -> Amounts:

@@ -39,6 +39,19 @@ def test_c49_claims_are_named_by_the_pods_status_and_never_guessed() -> None:
     assert found.claims == ("p-made-x7k2", "mine")
 
 
+def test_c49_a_pod_that_counts_devices_uses_the_claim_that_its_status_names() -> None:
+    counting = {
+        "metadata": {"name": "p", "namespace": "n", "uid": "u"},
+        "spec": {"containers": [{"name": "c", "resources": {"limits": {"example.com/gpu": "1"}}}]},
+    }
+    waiting = pod_record(counting)
+    assert (waiting.claims, waiting.raw) == ((), None)
+    made = {"extendedResourceClaimStatus": {"resourceClaimName": "p-extended-resources-x7k2"}}
+    found = pod_record({**counting, "status": made})
+    assert found.claims == ("p-extended-resources-x7k2",)
+    assert found.raw is not None
+
+
 def test_an_amount_that_is_none_costs_only_itself() -> None:
     found = pod_record(
         {

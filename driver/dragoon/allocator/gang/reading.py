@@ -24,6 +24,9 @@ _DEFAULT_PODS: Final = 110
 IMPLICIT: Final = "deviceclass.resource.kubernetes.io/"
 """Before the name of a DeviceClass: the extended resource that stands for it without being named."""
 
+_TO_COME: Final = "9999"
+"""After every time (RFC 3339)."""
+
 Sums = dict[str, int]
 """Amounts in nano units, before they are rounded up."""
 
@@ -88,15 +91,23 @@ def node_facts(node: Raw, pods: Iterable[Raw] = ()) -> NodeFacts:
 
 
 def extended_resources(classes: Iterable[Raw]) -> dict[str, str]:
-    """Extended resources that DeviceClasses stand for, and the class of each (KEP-5004)."""
-    found: dict[str, str] = {}
-    for one in classes:
-        name = required(one, "metadata.name", "DeviceClass")
-        found[f"{IMPLICIT}{name}"] = name
-        explicit = (one.get("spec") or {}).get("extendedResourceName")
+    """Extended resources that DeviceClasses stand for, and the class of each (KEP-5004).
+
+    Of several classes the newest counts, of those the first by name. One of a file is still to be
+    created.
+    """
+    named = {required(one, "metadata.name", "DeviceClass"): one for one in classes}
+    found = {f"{IMPLICIT}{name}": name for name in named}
+    oldest_first = sorted(sorted(named, reverse=True), key=lambda name: _created(named[name]))
+    for name in oldest_first:
+        explicit = (named[name].get("spec") or {}).get("extendedResourceName")
         if explicit:
             found[explicit] = name
     return found
+
+
+def _created(one: Raw) -> str:
+    return str(one["metadata"].get("creationTimestamp") or _TO_COME)
 
 
 def pod_amounts(pod: Raw) -> Amounts:

@@ -154,3 +154,18 @@ def test_classes_stand_for_extended_resources_by_name_and_implicitly() -> None:
         "example.com/gpu": "gpu",
         "deviceclass.resource.kubernetes.io/nic": "nic",
     }
+
+
+def test_of_several_classes_for_one_resource_the_newest_counts_and_then_the_first_by_name() -> None:
+    def one(name: str, created: str) -> dict[str, Any]:
+        meta = {"name": name, "creationTimestamp": created} if created else {"name": name}
+        return {"metadata": meta, "spec": {"extendedResourceName": "example.com/gpu"}}
+
+    old, new = "2026-01-01T00:00:00Z", "2026-02-01T00:00:00Z"
+    for classes, wanted in (
+        ([one("b", new), one("a", old)], "b"),
+        ([one("b", old), one("a", old)], "a"),
+        ([one("a", old), one("b", old)], "a"),
+        ([one("c", ""), one("a", new)], "c"),
+    ):
+        assert extended_resources(classes)["example.com/gpu"] == wanted
