@@ -72,16 +72,28 @@ class Cluster:
         return gang
 
     async def create_pod(
-        self, *, gang: str = "", gpus: int = 1, job: Raw | None = None, slot: str = "", cpu: int = 1
+        self,
+        *,
+        gang: str = "",
+        gpus: int = 1,
+        job: Raw | None = None,
+        slot: str = "",
+        cpu: int = 1,
+        node: str = "",
     ) -> Raw:
-        """A pod with one claim from a template: a member, gated, or somebody's own."""
+        """A pod with one claim from a template: a member, gated, or somebody's own.
+
+        node: it names this node, and so has no gate.
+        """
         meta: Raw = {"name": f"pod-{next(self._names)}", "namespace": NAMESPACE}
         spec: Raw = {"cpu": cpu, "gpus": gpus}
         if gpus:
             spec["resourceClaims"] = [{"name": "gpus"}]
         if gang:
             meta["labels"] = {LABEL: gang}
-            spec["schedulingGates"] = [{"name": GATE}]
+            spec["schedulingGates"] = [] if node else [{"name": GATE}]
+        if node:
+            spec["nodeName"] = node
         if job is not None:
             owner = {"apiVersion": "batch/v1", "kind": "Job", "controller": True}
             owner |= {name: job["metadata"][name] for name in ("name", "uid")}
@@ -97,13 +109,32 @@ class Cluster:
     # The parts that run by themselves.
 
     async def claim_controller(self) -> None:
-        """Makes claims of templates; frees, and deletes, those whose consumers are gone."""
+        """Makes claims of templates; frees, and deletes, those whose consumers are gone.
+
+        Claims of bound pods that are allocated and not reserved it reserves (gang.md 3b.8).
+        """
         pods = {pod["metadata"]["uid"]: pod for pod in (await self.api.list(PODS)).items}
         for pod in pods.values():
             if pod["spec"]["gpus"] and not claims_of(pod):
                 await self._make_claim(pod)
         for claim in (await self.api.list(CLAIMS)).items:
             await self._tidy(claim, pods)
+        for pod in pods.values():
+            if pod["spec"].get("nodeName") and pod["status"]["phase"] == "Pending":
+                await self._reserve(pod)
+
+    async def _reserve(self, pod: Raw) -> None:
+        consumer = {"resource": "pods", **{key: pod["metadata"][key] for key in ("name", "uid")}}
+        for claim in (await self.api.list(CLAIMS)).items:
+            status = claim.get("status") or {}
+            reserved = status.get("reservedFor") or []
+            mine = claim["metadata"]["name"] in claims_of(pod)
+            if mine and status.get("allocation") and consumer not in reserved:
+                body = {
+                    "metadata": {"resourceVersion": claim["metadata"]["resourceVersion"]},
+                    "status": {"reservedFor": [*reserved, consumer]},
+                }
+                await self._patch(CLAIMS, claim, body, "status")
 
     async def _make_claim(self, pod: Raw) -> None:
         meta = pod["metadata"]

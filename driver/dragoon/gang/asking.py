@@ -204,7 +204,7 @@ def misfits(
     """Planned pods that their node does not take any more, and why, by UID.
 
     nodes: what is left without the pods of the plan, by name. The pods of one node are put there
-    one after the other.
+    one after the other. One that somebody else has bound is there, fit or not.
     """
     found: dict[str, str] = {}
     room = {name: dict(fit.free(facts)) for name, facts in nodes.items()}
@@ -215,7 +215,7 @@ def misfits(
         ask = pod_ask(_raw(pod))
         left = room[member.node]
         problem = fit.refusal(replace(ask, node=""), facts) or fit.shortage(ask.requests, left)
-        if problem:
+        if problem and not pod.node:
             found[member.uid] = problem
             continue
         left[fit.PODS] = left.get(fit.PODS, 0) - 1

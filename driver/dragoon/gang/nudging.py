@@ -56,7 +56,7 @@ def nudge(
     """What to do about a raw event (events.k8s.io/v1): nudge its pod now, later, or not at all.
 
     Not for a pod that runs or has gone, one without a claim of ours, one of which a claim is
-    refused for good, and not twice for one event.
+    refused for good, or is not allocated or reserved for it yet, and not twice for one event.
     """
     if pod is None or pod.raw is None or not _concerns(event, pod):
         return None
@@ -86,10 +86,18 @@ def _waits_for_us(
     if not pod.node or not pod.is_alive or is_prepared(raw):
         return False
     found = [claims(pod.namespace, name) for name in pod.claims]
+    if not all(claim is not None and _is_reserved(claim, pod.uid) for claim in found):
+        return False
     ours = [claim for claim in found if claim is not None and _is_ours(claim, driver)]
     return bool(ours) and not any(
         refusal.is_final for claim in ours for refusal in refusals(claim, driver)
     )
+
+
+def _is_reserved(claim: Raw, pod: str) -> bool:
+    """Whether the kubelet would take the claim: it is reserved for the pod, or for its PodGroup."""
+    consumers = (claim.get("status") or {}).get("reservedFor") or ()
+    return any(one.get("uid") == pod or one.get("resource") == "podgroups" for one in consumers)
 
 
 def _is_ours(claim: Raw, driver: str) -> bool:

@@ -17,6 +17,7 @@ from dragoon.gang.protocol.executing import Executor
 from dragoon.gang.queueing import Queue
 from dragoon.gang.records import JobRecord, Raw
 from dragoon.gang.refused import Evictions, EvictionSettings, refused
+from dragoon.gang.stranded import stranded
 from dragoon.gang.world import World
 from dragoon.kube.informer import Change
 
@@ -63,9 +64,14 @@ class Tending:
             self._queue.add(_Key("event", *change.key))
 
     def claim_changed(self, change: Change[Raw]) -> None:
-        """A claim may be refused for good now."""
+        """A claim may be refused for good now, or reserved for a pod whose kubelet has given up."""
         if change.new is not None and wants_eviction(change.new, self._driver) is not None:
             self._queue.add(_Key("claim", *change.key))
+        if change.new is not None and _consumers(change.new) != _consumers(change.old):
+            users = {pod.uid for pod in self._world.users(*change.key)}
+            for key, event in self._world.copies.failures.items():
+                if (event.get("regarding") or {}).get("uid") in users:
+                    self._queue.add(_Key("event", *key))
 
     def job_changed(self, change: Change[JobRecord]) -> None:
         """A Job is gone: how often its pods were evicted counts for nobody any more."""
@@ -90,6 +96,9 @@ class Tending:
         pod = self._world.copies.pods.get(
             str(regarding.get("name") or ""), str(regarding.get("namespace") or "")
         )
+        told = None if pod is None else stranded(pod, self._world.claim, self._is_ours)
+        if told is not None:
+            return (told,)
         found = nudge(
             event,
             pod,
@@ -138,6 +147,17 @@ class Tending:
         for owner in owners:
             self._evictions.add(owner, self._clock())
 
+    def _is_ours(self, class_name: str) -> bool:
+        """Whether a DeviceClass is about our driver, as far as its selectors say."""
+        found = self._world.copies.classes.get(class_name)
+        selectors = ((found or {}).get("spec") or {}).get("selectors") or ()
+        texts = ((one.get("cel") or {}).get("expression") or "" for one in selectors)
+        return any(self._driver in text for text in texts)
+
     def _owner(self, action: Evict) -> str:
         pod = self._world.copies.pods.get(action.pod.name, action.pod.namespace)
         return "" if pod is None or pod.owner is None else pod.owner.uid
+
+
+def _consumers(claim: Raw | None) -> object:
+    return ((claim or {}).get("status") or {}).get("reservedFor") or []

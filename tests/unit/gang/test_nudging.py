@@ -32,6 +32,7 @@ def _pod(**status: Any) -> Raw:
 def _claim(*, driver: str = _DRIVER, on_refusal: str = "", refused: bool = False) -> Raw:
     result = {"request": "gpu", "driver": driver, "pool": "node-0/gpu", "device": "gpu-0"}
     status: Raw = {"allocation": {"devices": {"results": [result]}}}
+    status["reservedFor"] = [{"resource": "pods", "name": "p", "uid": "uid-p"}]
     if refused:
         ready = {
             "type": "Ready",
@@ -129,6 +130,15 @@ def test_a_pod_that_does_not_wait_for_us_is_not_nudged(pod: Raw | None) -> None:
 
 def test_claims_of_other_drivers_are_not_our_business() -> None:
     assert _nudge(_event(), _pod(), _claim(driver="other.example.com")) is None
+
+
+def test_a_claim_that_is_not_reserved_for_the_pod_yet_would_fail_again() -> None:
+    claim = _claim()
+    claim["status"]["reservedFor"] = [{"resource": "pods", "name": "q", "uid": "uid-q"}]
+    assert _nudge(_event(), _pod(), claim) is None
+    group = {"apiGroup": "scheduling.k8s.io", "resource": "podgroups", "name": "g", "uid": "uid-g"}
+    claim["status"]["reservedFor"] = [group]
+    assert isinstance(_nudge(_event(), _pod(), claim), Nudge)
 
 
 def test_a_claim_that_is_refused_for_good_is_not_tried_again() -> None:

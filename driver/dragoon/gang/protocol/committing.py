@@ -3,6 +3,9 @@
 Under the fence each claim is allocated by one write, `reservedFor` stays empty: kube-scheduler adds
 the pod when it has made its own last check. Before the first gate goes, everything can be taken
 back; afterwards the round only goes forward.
+
+A pod that somebody else has bound already has no gate: kube-controller-manager reserves its claims
+as soon as they are allocated (gang.md 3b.8), and it starts.
 """
 
 from collections.abc import Mapping, Sequence
@@ -48,7 +51,7 @@ def commit(view: GangView, plan: Plan) -> tuple[Action, ...]:
     nominations = tuple(
         Nominate(pods[one.uid].ref, one.node)
         for one in plan.members
-        if pods[one.uid].nominated != one.node
+        if pods[one.uid].gated and pods[one.uid].nominated != one.node
     )
     return writes + nominations or advance(view, plan, Step.VERIFY)
 

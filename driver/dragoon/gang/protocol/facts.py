@@ -30,6 +30,20 @@ def claim_of(view: GangView, name: str, uid: str) -> ClaimFacts | None:
     return found if found is not None and found.ref.uid == uid else None
 
 
+def is_stranded(view: GangView, member: Member) -> bool:
+    """Whether a pod is bound and has a claim without devices.
+
+    Somebody else chose its node (spec.nodeName, another scheduler); kube-scheduler never looks at
+    it again, so nobody else allocates for it.
+    """
+    claims = (view.claims.get((member.ref.namespace, name)) for name in member.claims)
+    return (
+        bool(member.node)
+        and member.phase == "Pending"
+        and any(claim is not None and claim.allocation is None for claim in claims)
+    )
+
+
 def claim_key(label: str) -> tuple[str, str]:
     """Namespace and name of a claim from `namespace/name`."""
     namespace, _, name = label.rpartition("/")
@@ -187,7 +201,7 @@ def broken(view: GangView, members: Iterable[PlannedMember]) -> str:
         pod = pods.get(planned.uid)
         if pod is None or not pod.is_alive:
             return f"pod {planned.pod} is gone"
-        if not pod.gated:
+        if not pod.gated and pod.node != planned.node:
             return f"pod {planned.pod} was ungated by somebody else"
         if planned.node not in view.nodes:
             return f"node {planned.node} is gone"

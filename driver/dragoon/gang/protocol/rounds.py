@@ -10,7 +10,7 @@ import msgspec
 
 from dragoon.api.gang_plan import PLAN_VERSION, HeldMember, Plan, PlannedPool, Step, pack
 from dragoon.gang.protocol.actions import Action, ClearAllocation, Journal, RequestPlan
-from dragoon.gang.protocol.facts import by_uid
+from dragoon.gang.protocol.facts import by_uid, is_stranded
 from dragoon.gang.protocol.model import GangView, Member, Proposal
 
 _REASON_LENGTH = 1000
@@ -57,7 +57,7 @@ def candidates(view: GangView) -> tuple[Member, ...]:
         (
             member
             for member in view.members
-            if member.gated
+            if (member.gated or is_stranded(view, member))
             and member.is_alive
             and member.complete
             and not member.other_gates
@@ -84,10 +84,12 @@ def stray_allocations(view: GangView, pods: tuple[Member, ...]) -> tuple[Action,
     """Takes back what an earlier Gang of these pods, or a write that came late, has left.
 
     The pods are gated and nothing is journaled for them, so their own claims are nobody's else.
+    What a bound pod has got it keeps.
     """
     return tuple(
         ClearAllocation(claim.ref)
         for pod in pods
+        if pod.gated
         for name in pod.claims
         if (claim := view.claims.get((pod.ref.namespace, name))) is not None
         and claim.made_for == pod.ref.uid
