@@ -15,6 +15,7 @@ from dragoon.api.gang_plan import PlannedClaim, PlannedMember, PlannedPool
 from dragoon.api.names import DRIVER_NAME
 from dragoon.gang.arbiter.deciding import arbitrate
 from dragoon.gang.arbiter.ranking import holder_of
+from dragoon.gang.discovering.grouping import slot_of
 from dragoon.gang.protocol.actions import (
     Action,
     Journal,
@@ -37,6 +38,7 @@ from dragoon.gang.protocol.viewing import (
     member_of,
     ref,
 )
+from dragoon.gang.records import pod_record
 from dragoon.kube.port import CLAIMS, GANGS, JOBS, NODES, PODS, SLICES, TAINT_RULES
 from tests.property.gang_cluster import NAMESPACE, Cluster
 from tests.property.gang_scheduler import (
@@ -193,7 +195,7 @@ class Pilot:
         plan_ = gang.status.plan
         planned = self._unpacked.of(ref(raw), plan_)
         members = tuple(
-            member_of(pod, seen.claim)
+            member_of(pod, seen.claim, slot=slot_of(pod_record(pod)))
             for pod in seen.items[PODS]
             if pod["metadata"]["uid"] in self.cluster.members
         )
@@ -257,7 +259,9 @@ class Pilot:
         """Removes what is left of gangs that are gone, and guards that are over."""
         seen = await self.see()
         gangs = frozenset(raw["metadata"]["uid"] for raw in seen.items[GANGS])
-        members = [member_of(pod, seen.claim) for pod in seen.items[PODS]]
+        members = [
+            member_of(pod, seen.claim, slot=slot_of(pod_record(pod))) for pod in seen.items[PODS]
+        ]
         await self._executor.execute(
             sweep(
                 Leftovers(
@@ -343,6 +347,7 @@ def plan(seen: Seen, request: RequestPlan) -> Proposal:
                 if len(free.get(name, ())) >= count
                 and room[name] >= pod["spec"]["cpu"]
                 and not (request.spare and name in pinned_to(pod))
+                and pod["spec"].get("nodeName") in {None, name}
             ),
             None,
         )

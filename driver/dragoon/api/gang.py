@@ -26,6 +26,8 @@ ANNOTATION_SIZE: Final = "dragoon.dev/gang-size"
 """On a pod: how many members have to run together."""
 ANNOTATION_SCOPE: Final = "dragoon.dev/gang-scope"
 """On a pod: `name` joins the pods of several owners; `owner`, the default, keeps them apart."""
+ANNOTATION_SOURCE: Final = "dragoon.dev/gang-source"
+"""On a pod: which of several projects that say that it is in a group counts."""
 GATE: Final = "dragoon.dev/gang"
 """The scheduling gate that holds a member until its claims are allocated."""
 TAINT: Final = "dragoon.dev/gang"
@@ -106,13 +108,20 @@ class Topology(Wire, frozen=True, kw_only=True):
     preferred: tuple[Level, ...] = ()
 
 
+class Source(Wire, frozen=True, kw_only=True):
+    """A group of another project. name: which way of saying so (docs/gang-sources.md)."""
+
+    name: str
+    group: str
+
+
 class GangSpec(Wire, frozen=True, kw_only=True):
     """What a gang is to be.
 
     size: members that run together or not at all. max_size: members beyond it are not planned; 0
     means no limit. timeout_seconds: how long members may be missing before the gang is told what
-    is missing. owner: only pods of this owner are members; None takes every pod with the label
-    that has no Gang of its owner.
+    is missing. owner, source: only pods of this owner, or of this group of another project, are
+    members; without both every pod with the label is that has no Gang of its owner or group.
     """
 
     size: int
@@ -120,6 +129,7 @@ class GangSpec(Wire, frozen=True, kw_only=True):
     timeout_seconds: int = DEFAULT_TIMEOUT_S
     topology: Topology = Topology()
     owner: Owner | None = None
+    source: Source | None = None
 
 
 class ConditionStatus(Wire, frozen=True, kw_only=True):

@@ -89,7 +89,7 @@ class Controller:
         )
         writing = ThrottledApi(api, Throttle(config.kube_api_qps, config.kube_api_burst))
         executor = Executor(writing, writers=config.writers)
-        self._copies = Copies(api)
+        self._copies = Copies(api, pace=pace)
         self._queue: Queue[FamilyKey] = Queue(clock)
         self.world = World(self._copies, Listener(self._changed, self._room, self._swept))
         self._cleaning = Cleaning(self.world, executor)
@@ -178,6 +178,7 @@ class Controller:
                 for resource, informer in self._copies.informers.items()
             ),
             Part("events", self._events.run),
+            Part("groups of others", self._copies.groups.run),
             Part("gate", self._prove),
             Part("leading", self._stand),
         )

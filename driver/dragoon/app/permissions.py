@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from dragoon.api.names import check_driver_name
+from dragoon.gang.discovering.table import OBJECTS
 from dragoon.kube.port import (
     CLAIMS,
     CLASSES,
@@ -105,6 +106,7 @@ KUBELET_RULES: Final = (
 
 
 _LOOKED_AT: Final = ("list", "watch")
+_GROUPS: Final = tuple(dict.fromkeys(OBJECTS.values()))
 
 CONTROLLER_RULES: Final = (
     Rule(PODS, (*_LOOKED_AT, "patch"), "members of gangs: the gate, the pin; waking kubelets"),
@@ -134,6 +136,7 @@ CONTROLLER_RULES: Final = (
         (*_LOOKED_AT, "get", "create", "patch", "delete"),
         "keeping kube-scheduler off the pools of a gang, and off what was given twice",
     ),
+    *(Rule(kind, _LOOKED_AT, "groups of other projects, where there are any") for kind in _GROUPS),
     Rule(GANGS, (*_LOOKED_AT, "create", "patch", "delete"), "gangs made from labels"),
     Rule(GANGS, ("patch",), "the plan's journal, and how a gang stands", subresource="status"),
     Rule(

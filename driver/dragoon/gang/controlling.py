@@ -135,7 +135,7 @@ class GangController:
             *key,
             pods=pods,
             gangs=gangs,
-            jobs=world.jobs_by_uid,
+            ground=world.ground,
             taken=frozenset(
                 one.name for one in world.copies.gangs.values() if one.namespace == key.namespace
             ),
@@ -149,13 +149,16 @@ class GangController:
             await self._look(gang, found)
 
     async def _create(self, new: NewGang) -> None:
-        size = checking.wanted_size(new.pods, self._world.jobs_by_uid)
+        ground = self._world.ground
+        size = checking.wanted_size(new.pods, ground)
         if size is None:
             # A Gang must have a size; what is wrong with it stands in its status.
-            said = (size_of(pod, self._world.jobs_by_uid).number for pod in new.pods)
+            said = (size_of(pod, ground).number for pod in new.pods)
+        for pod, wrong in found.unsorted:
+            self._teller.fault(checking.bad_group(pod, wrong))
             size = max((number for number in said if number), default=1)
         try:
-            stored = await self._api.create(GANGS, families.body(new, size))
+            stored = await self._api.create(GANGS, families.body(new, size, ground.jobs))
         except ApiConflictError:
             return  # The watch will show who has the name now.
         _log.info("gang made", gang=f"{new.namespace}/{new.name}", size=size)
@@ -171,13 +174,14 @@ class GangController:
         found = checking.faults(
             gang,
             mine,
-            jobs=self._world.jobs_by_uid,
+            ground=self._world.ground,
             priority_classes=set(self._world.copies.priority_classes.values()),
             relabelled=relabelled,
         )
         ungated = checking.ungated(mine, self._ours(gang, mine))
         for fault in (*found, *((ungated,) if ungated is not None else ())):
-            self._teller.fault(fault)
+            if not fault.waits:
+                self._teller.fault(fault)
         case = Case(gang, mine, found, ungated, self._hints(gang, mine))
         await self._looker.look(case)
 
@@ -223,11 +227,12 @@ class GangController:
                 return True
             return True
         patch: dict[str, Any] = {}
-        size = checking.wanted_size(pods, self._world.jobs_by_uid)
+        ground = self._world.ground
+        size = checking.wanted_size(pods, ground)
         if size is not None and size != gang.spec.size and gang.status.plan is None:
             patch["spec"] = {"size": size}
         living = [pod for pod in pods if not pod.ended]
-        references = families.owner_references(gang, living)
+        references = families.owner_references(gang, living, ground.jobs)
         if living and references != [wire(one) for one in gang.owners]:
             patch["metadata"] = {"ownerReferences": references}
         if patch:

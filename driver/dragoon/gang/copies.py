@@ -10,9 +10,12 @@ from dragoon.allocator.model import Slice
 from dragoon.allocator.slices import slice_record
 from dragoon.api.gang import GangObject, gang_of
 from dragoon.gang import nudging
+from dragoon.gang.discovering.table import OBJECTS
+from dragoon.gang.group_copies import GroupCopies
 from dragoon.gang.protocol.model import RuleFacts
 from dragoon.gang.protocol.objects import rule_facts
 from dragoon.gang.records import JobRecord, PodRecord, Raw, job_record, pod_record, trimmed
+from dragoon.gang.remembering import Pace
 from dragoon.gang.sharing import Shared
 from dragoon.kube.informer import Informer
 from dragoon.kube.port import (
@@ -46,10 +49,11 @@ class RuleRecord(NamedTuple):
 class Copies:
     """The informers. Raw objects are decoded into records and dropped where that saves memory.
 
-    failures: events by which kubelets say that they could not prepare the claims of a pod.
+    failures: events by which kubelets say that they could not prepare the claims of a pod. groups:
+    objects of other projects, where there are any.
     """
 
-    def __init__(self, api: Api) -> None:
+    def __init__(self, api: Api, *, pace: Pace | None = None) -> None:
         interner = Interner()
         self.pods: Informer[PodRecord] = Informer(api, PODS, decode=pod_record, page=_PAGE)
         self.claims: Informer[Raw] = Informer(api, CLAIMS, decode=trimmed, page=_PAGE)
@@ -81,6 +85,7 @@ class Copies:
             PRIORITY_CLASSES: self.priority_classes,
             EVENTS: self.failures,
         }
+        self.groups = GroupCopies(api, OBJECTS.values(), again=(pace or Pace()).served)
         self._relisting = Shared(self.claims.refresh)
 
     async def refresh_claims(self) -> None:
@@ -96,6 +101,7 @@ class Copies:
         """Waits until every copy has had its first list."""
         for informer in self.informers.values():
             await informer.synced()
+        await self.groups.settled()
 
     @property
     def not_synced(self) -> tuple[str, ...]:

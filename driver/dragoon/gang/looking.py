@@ -16,6 +16,7 @@ from dragoon.api.gang import GangObject, Owner
 from dragoon.api.gang_plan import Step
 from dragoon.errors import InvalidInputError
 from dragoon.gang import asking
+from dragoon.gang.discovering.grouping import slot_of
 from dragoon.gang.planning import Planner, Planning
 from dragoon.gang.protocol import viewing
 from dragoon.gang.protocol.actions import (
@@ -162,7 +163,9 @@ class Looker:
     def _view(self, gang: GangObject, case: Case, memory: Memory, *, listed: bool) -> GangView:
         world, plan = self._world, gang.status.plan
         members = tuple(
-            viewing.member_of(pod.raw, world.claim) for pod in case.pods if pod.raw is not None
+            viewing.member_of(pod.raw, world.claim, slot=slot_of(pod))
+            for pod in case.pods
+            if pod.raw is not None
         )
         planned = self._planning.claims_of(gang)
         if plan is not None and plan.step is Step.WAIT:

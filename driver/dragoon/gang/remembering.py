@@ -47,6 +47,7 @@ class Pace:
 @dataclass(slots=True)
 class Memory:
     """What this process remembers of one gang; all of it can be lost.
+    served: float = 30.0
 
     faulty: the planner was not asked because of a fault.
     """

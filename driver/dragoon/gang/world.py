@@ -19,6 +19,10 @@ from dragoon.allocator.usage import UNUSED
 from dragoon.api.gang import GangObject
 from dragoon.errors import DragoonError
 from dragoon.gang.copies import Copies, RuleRecord
+from dragoon.gang.discovering.answers import Ground
+from dragoon.gang.discovering.grouping import groups_of
+from dragoon.gang.discovering.table import OBJECTS
+from dragoon.gang.protocol.facts import pool_id
 from dragoon.gang.protocol.model import RuleFacts
 from dragoon.gang.records import JobRecord, PodRecord, Raw
 from dragoon.kube.informer import Change, Key
@@ -62,6 +66,7 @@ class World:
         self._on_node: defaultdict[str, dict[Key, None]] = defaultdict(dict)
         self._schedulable: dict[Key, None] = {}
         self._planned: dict[str, str] = {}
+        self._in_group: defaultdict[tuple[str, str, str], dict[Key, None]] = defaultdict(dict)
         self._jobs: dict[str, JobRecord] = {}
         copies.pods.subscribe(self._pod)
         copies.claims.subscribe(self._claim)
@@ -74,6 +79,7 @@ class World:
 
     def snapshot(self) -> Snapshot:
         """Pools and what claims hold of them."""
+        copies.groups.subscribe(self._group)
         return self.state.snapshot()
 
     def claim(self, namespace: str, name: str) -> Raw | None:
@@ -126,6 +132,11 @@ class World:
     @property
     def jobs_by_uid(self) -> Mapping[str, JobRecord]:
         return self._jobs
+    @property
+    def ground(self) -> Ground:
+        """What the numbers of groups are read from."""
+        return Ground(self.copies.groups, self._jobs)
+
 
     def pending_claims(self) -> frozenset[str]:
         """UIDs of unallocated claims of pods that kube-scheduler may schedule now."""
@@ -226,6 +237,8 @@ class World:
                 self._pods_of_owner[pod.owner.uid][key] = None
         for claim in pod.claims:
             self._users[Key(pod.namespace, claim)][key] = None
+            for group in groups_of(pod):
+                self._in_group[(pod.namespace, *group)][key] = None
         node = "" if pod.ended else pod.node or pod.nominated
         if node:
             self._on_node[node][key] = None
@@ -239,6 +252,8 @@ class World:
                 _drop(self._pods_of_owner, pod.owner.uid, key)
         for claim in pod.claims:
             _drop(self._users, Key(pod.namespace, claim), key)
+            for group in groups_of(pod):
+                _drop(self._in_group, (pod.namespace, *group), key)
         _drop(self._on_node, pod.node or pod.nominated, key)
         self._schedulable.pop(key, None)
 
@@ -330,9 +345,19 @@ class World:
             self._jobs[change.new.uid] = change.new
         known = change.new or change.old
         for key in () if known is None else self._pods_of_owner.get(known.uid, ()):
-            pod = self.copies.pods.get(key.name, key.namespace)
-            if pod is not None and pod.group is not None:
-                self._listener.family(FamilyKey(pod.namespace, pod.group))
+            self._tell_family_of(key)
+
+    def _group(self, resource: Resource, key: Key | None) -> None:
+        """An object of another project has changed, or whether there is its kind at all."""
+        for (namespace, source, group), pods in tuple(self._in_group.items()):
+            if OBJECTS.get(source) == resource and key in {None, Key(namespace, group)}:
+                for pod in tuple(pods):
+                    self._tell_family_of(pod)
+
+    def _tell_family_of(self, key: Key) -> None:
+        pod = self.copies.pods.get(key.name, key.namespace)
+        if pod is not None and pod.group is not None:
+            self._listener.family(FamilyKey(pod.namespace, pod.group))
 
     @staticmethod
     def _read(put: Callable[[Raw], None], raw: Raw) -> None:

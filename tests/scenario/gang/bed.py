@@ -36,7 +36,7 @@ from tests.scenario.pluginbed import DRIVER
 
 SPACE = "team"
 FAST = Settings(least_wait=0.02, per_claim=0.0, least_per_claim=0.0, stuck_after=0.1, slot_grace=60)
-PACE = Pace(replan=0.02, status=0.02, conflict=0.01)
+PACE = Pace(replan=0.02, status=0.02, conflict=0.01, served=0.05)
 TIMING = Timing(lease=1.0, renew=0.6, retry=0.05)
 
 

@@ -5,8 +5,10 @@ from typing import Final
 from dragoon.api.names import FINALIZER
 from dragoon.app import permissions
 from dragoon.errors import ApiConflictError
+from dragoon.gang.discovering.table import OBJECTS
 from dragoon.kube.port import CLAIMS, PODS, TAINT_RULES
 from tests.scenario.gang.bed import SPACE, Bed, until
+from tests.scenario.gang.others import serve
 from tests.scenario.recording import Recording, rights
 
 ELSEWHERE: Final = {
@@ -23,6 +25,8 @@ ELSEWHERE: Final = {
 async def test_every_call_is_granted_and_nothing_is_granted_that_is_never_called() -> None:
     async with Bed().up() as bed:
         recording = Recording(bed.api)
+        for resource in OBJECTS.values():
+            serve(bed.api, resource)
         async with bed.controller(recording) as controller:
             await until("it is ready", lambda: not controller.not_ready())
             # A rule whose creation was answered by a conflict is read.

@@ -3,14 +3,16 @@
 A finding on the gang keeps it from being planned; one on a pod keeps that pod out of it.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from dragoon.api import gang
 from dragoon.api.gang import GangObject
+from dragoon.gang.discovering.answers import Ground
+from dragoon.gang.discovering.grouping import answers_of
 from dragoon.gang.discovering.sizes import size_of
-from dragoon.gang.records import JobRecord, PodRecord
+from dragoon.gang.records import PodRecord
 
 _SHOWN: Final = 5
 """Pods that a message names."""
@@ -22,22 +24,29 @@ UNKNOWN_PRIORITY: Final = "UnknownPriorityClass"
 LABEL_CHANGED: Final = "LabelChanged"
 BAD_NAME: Final = "BadName"
 UNGATED: Final = "Ungated"
+TWO_GROUPS: Final = "TwoGroups"
+BAD_GROUP: Final = "BadGroup"
+GROUP_MISSING: Final = "GroupMissing"
 
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """One thing that a person has to change. reason: CamelCase. pods: whom it concerns."""
+    """One thing that a person has to change. reason: CamelCase. pods: whom it concerns.
+
+    waits: it may come right by itself, so nobody is called.
+    """
 
     reason: str
     message: str
     pods: tuple[PodRecord, ...] = ()
+    waits: bool = False
 
 
 def faults(
     gang_: GangObject,
     pods: Sequence[PodRecord],
     *,
-    jobs: Mapping[str, JobRecord],
+    ground: Ground,
     priority_classes: Collection[str],
     relabelled: Sequence[PodRecord] = (),
 ) -> tuple[Fault, ...]:
@@ -48,7 +57,8 @@ def faults(
     """
     living = [pod for pod in pods if pod.is_alive]
     found = [
-        *_sizes(gang_, living, jobs),
+        *_sizes(gang_, living, ground),
+        *_groups(gang_, living, ground),
         *_schedulers(living),
         *_priorities(living, priority_classes),
     ]
@@ -89,9 +99,14 @@ def bad_name(pods: Sequence[PodRecord]) -> Fault:
     )
 
 
-def wanted_size(pods: Iterable[PodRecord], jobs: Mapping[str, JobRecord]) -> int | None:
+def bad_group(pod: PodRecord, wrong: str) -> Fault:
+    """What a pod says of its group cannot be read: it belongs to no Gang."""
+    return Fault(BAD_GROUP, f"{names([pod])}: {wrong}", (pod,))
+
+
+def wanted_size(pods: Iterable[PodRecord], ground: Ground) -> int | None:
     """The size on which all living pods agree, None where they do not."""
-    found = {size_of(pod, jobs).number for pod in pods if pod.is_alive}
+    found = {size_of(pod, ground).number for pod in pods if pod.is_alive}
     return next(iter(found)) if len(found) == 1 else None
 
 
@@ -102,15 +117,41 @@ def names(pods: Sequence[PodRecord]) -> str:
     return f"pod{'s' if len(pods) > 1 else ''} {shown}{more}"
 
 
-def _sizes(
-    gang_: GangObject, pods: Sequence[PodRecord], jobs: Mapping[str, JobRecord]
-) -> Iterator[Fault]:
+def _groups(gang_: GangObject, pods: Sequence[PodRecord], ground: Ground) -> Iterator[Fault]:
+    """Whatever says that a member is in a group has to say the same of all members.
+
+    Not of a Gang that a user wrote: it is of the label alone.
+    """
+    if not gang_.made_by_us:
+        return
+    found: dict[str, dict[str, list[PodRecord]]] = {}
+    for pod in pods:
+        for answer in answers_of(pod, ground):
+            found.setdefault(answer.source, {}).setdefault(answer.group, []).append(pod)
+    for source, groups in found.items():
+        if len(groups) > 1:
+            told = "; ".join(
+                f"{names(kept)} in {group!r}" for group, kept in sorted(groups.items())
+            )
+            yield Fault(
+                TWO_GROUPS,
+                f"{source}: found {told}; allowed is one group for all members; write annotation "
+                f"{gang.ANNOTATION_SOURCE} to choose whose groups count",
+                tuple(pod for kept in groups.values() for pod in kept),
+            )
+
+
+def _sizes(gang_: GangObject, pods: Sequence[PodRecord], ground: Ground) -> Iterator[Fault]:
     """A Gang that a user wrote has its size; what its pods say must be the same or nothing."""
     said: dict[int, list[PodRecord]] = {}
     for pod in pods:
-        size = size_of(pod, jobs)
+        size = size_of(pod, ground)
         if size.number is not None:
             said.setdefault(size.number, []).append(pod)
+        elif size.waits:
+            if gang_.made_by_us:
+                yield Fault(GROUP_MISSING, size.waits, (pod,), waits=True)
+                return
         elif gang_.made_by_us or size.source:
             reason = BAD_SIZE if size.source else MISSING_SIZE
             yield Fault(reason, f"{names([pod])}: {size.wrong}", (pod,))

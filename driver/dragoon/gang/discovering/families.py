@@ -3,7 +3,8 @@
 Identity (DESIGN section 7.1): namespace, label value, UID of the owner. So a Job that is deleted
 and made anew is another gang, though its pods carry the same label. A Gang without an owner (one
 that a user wrote, or of bare pods, or of pods with the scope `name`) takes all pods that have no
-Gang of their owner.
+Gang of their owner. Where another project says that pods are a group, that group counts instead of
+the owner: the pods of one may have several owners, and one owner may have several groups.
 """
 
 import hashlib
@@ -12,7 +13,9 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from dragoon.api import gang, limits
-from dragoon.api.gang import GangObject, Owner
+from dragoon.api.gang import GangObject, Owner, Source
+from dragoon.gang.discovering.answers import Ground
+from dragoon.gang.discovering.grouping import answers_of, stays_out
 from dragoon.gang.records import JobRecord, PodRecord
 
 _MOST_POD_OWNERS: Final = 256
@@ -31,6 +34,7 @@ class NewGang:
     group: str
     owner: Owner | None
     pods: tuple[PodRecord, ...]
+    source: Source | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,13 +42,15 @@ class Family:
     """The answer. members: pods by the name of their Gang, ended and deleting ones too.
 
     unnamed: pods whose label value cannot be the name of a Gang. unknown: pods whose owner has not
-    been seen yet; they are looked at again when it is.
+    been seen yet; they are looked at again when it is. unsorted: pods that say something about their
+    group that cannot be read, with what is wrong.
     """
 
     members: Mapping[str, tuple[PodRecord, ...]] = field(default_factory=dict)
     missing: tuple[NewGang, ...] = ()
     unnamed: tuple[PodRecord, ...] = ()
     unknown: tuple[PodRecord, ...] = ()
+    unsorted: tuple[tuple[PodRecord, str], ...] = ()
 
 
 def sort(
@@ -53,47 +59,57 @@ def sort(
     *,
     pods: Iterable[PodRecord],
     gangs: Sequence[GangObject],
-    jobs: Mapping[str, JobRecord],
+    ground: Ground,
     taken: frozenset[str] = frozenset(),
 ) -> Family:
     """Sorts the pods with this label value.
 
-    gangs: those of the group that are not being deleted. jobs: by UID. taken: names of Gangs in
-    the namespace, of whatever group.
+    gangs: those of the group that are not being deleted. taken: names of Gangs in the namespace, of
+    whatever group.
     """
-    pods = sorted(pods, key=lambda pod: (pod.created, pod.name))
+    pods = sorted(
+        (pod for pod in pods if not stays_out(pod)), key=lambda pod: (pod.created, pod.name)
+    )
     if not limits.is_subdomain(group, _NAME_LENGTH):
         return Family(unnamed=tuple(pods))
-    owned = {one.spec.owner.uid: one for one in gangs if one.spec.owner is not None}
+    bound = {_identity(one.spec.source or one.spec.owner): one for one in gangs}
     open_gang = _open(group, gangs)
     members: dict[str, list[PodRecord]] = {one.name: [] for one in gangs}
-    orphans: dict[str, list[PodRecord]] = {}
-    owners: dict[str, Owner | None] = {}
+    orphans: dict[_Identity, list[PodRecord]] = {}
+    roots: dict[_Identity, _Root] = {}
     unknown: list[PodRecord] = []
+    unsorted: list[tuple[PodRecord, str]] = []
     for pod in pods:
-        owner = top_owner(pod, jobs)
-        if isinstance(owner, _Unseen):
+        root = _root(pod, ground)
+        if isinstance(root, _Unseen):
             unknown.append(pod)
             continue
-        uid = "" if owner is None else owner.uid
-        found = owned.get(uid, open_gang)
+        if isinstance(root, str):
+            unsorted.append((pod, root))
+            continue
+        identity = _identity(root)
+        found = bound.get(identity, open_gang) if root is not None else open_gang
         if found is not None:
             members[found.name].append(pod)
         else:
-            orphans.setdefault(uid, []).append(pod)
-            owners[uid] = owner
+            orphans.setdefault(identity, []).append(pod)
+            roots[identity] = root
     names = set(taken) | set(members)
     missing: list[NewGang] = []
-    for uid, group_pods in orphans.items():
+    for identity, group_pods in orphans.items():
         living = tuple(pod for pod in group_pods if pod.is_alive)
         if living:
-            name = _name(group, uid, names)
+            root = roots[identity]
+            name = _name(group, root, names)
             names.add(name)
-            missing.append(NewGang(namespace, name, group, owners[uid], living))
+            owner = root if isinstance(root, Owner) else None
+            source = root if isinstance(root, Source) else None
+            missing.append(NewGang(namespace, name, group, owner, living, source))
     return Family(
         {name: tuple(found) for name, found in members.items()},
         tuple(missing),
         unknown=tuple(unknown),
+        unsorted=tuple(unsorted),
     )
 
 
@@ -102,6 +118,26 @@ class _Unseen:
 
 
 _UNSEEN: Final = _Unseen()
+_Root = Owner | Source | None
+"""What the pods of a Gang have in common beside their label."""
+_Identity = tuple[str, str]
+
+
+def _root(pod: PodRecord, ground: Ground) -> "_Root | _Unseen | str":
+    """The group of another project, else the owner; a text says why neither can be told."""
+    answers = answers_of(pod, ground)
+    if not answers:
+        return top_owner(pod, ground.jobs)
+    unread = next((one for one in answers if not one.group), None)
+    if unread is not None:
+        return unread.wrong
+    return Source(name=answers[0].source, group=answers[0].group)
+
+
+def _identity(root: _Root) -> _Identity:
+    if isinstance(root, Source):
+        return (root.name, root.group)
+    return ("", "" if root is None else root.uid)
 
 
 def top_owner(pod: PodRecord, jobs: Mapping[str, JobRecord]) -> "Owner | _Unseen | None":
@@ -119,9 +155,9 @@ def top_owner(pod: PodRecord, jobs: Mapping[str, JobRecord]) -> "Owner | _Unseen
 
 
 def owner_references(
-    gang_: GangObject | NewGang, pods: Iterable[PodRecord]
+    gang_: GangObject | NewGang, pods: Iterable[PodRecord], jobs: Mapping[str, JobRecord]
 ) -> list[dict[str, Any]]:
-    """The owners with which a Gang that we made goes: the owner of its pods, or bare pods.
+    """The owners with which a Gang that we made goes: those of its pods, or bare pods.
 
     None at all where there are too many of them.
     """
@@ -132,15 +168,19 @@ def owner_references(
     else:
         for pod in pods:
             made_by = pod.owner or Owner(api_version="v1", kind="Pod", name=pod.name, uid=pod.uid)
+            job = jobs.get(made_by.uid)
+            if job is not None and job.owner is not None and job.owner.kind not in _NOT_CLIMBED:
+                # What starts a whole group again makes new Jobs: the Gang outlives them.
+                made_by = job.owner
             owners[made_by.uid] = made_by
     if len(owners) > _MOST_POD_OWNERS:
         return []
     return [gang.wire(owners[uid]) for uid in sorted(owners)]
 
 
-def body(new: NewGang, size: int) -> dict[str, Any]:
+def body(new: NewGang, size: int, jobs: Mapping[str, JobRecord]) -> dict[str, Any]:
     """The Gang to create. size: how many members have to run together."""
-    spec = gang.GangSpec(size=size, owner=new.owner)
+    spec = gang.GangSpec(size=size, owner=new.owner, source=new.source)
     return {
         "apiVersion": gang.API_VERSION,
         "kind": gang.KIND,
@@ -148,22 +188,27 @@ def body(new: NewGang, size: int) -> dict[str, Any]:
             "name": new.name,
             "namespace": new.namespace,
             "labels": {gang.LABEL: new.group, gang.MADE_BY: gang.MADE_BY_CONTROLLER},
-            "ownerReferences": owner_references(new, new.pods),
+            "ownerReferences": owner_references(new, new.pods, jobs),
         },
         "spec": gang.wire(spec),
     }
 
 
 def _open(group: str, gangs: Iterable[GangObject]) -> GangObject | None:
-    """The Gang without an owner: the one with the very name, else the oldest."""
-    found = [one for one in gangs if one.spec.owner is None]
+    """The Gang of the label alone: the one with the very name, else the oldest."""
+    found = [one for one in gangs if one.spec.owner is None and one.spec.source is None]
     found.sort(key=lambda one: (one.name != group, one.created, one.name))
     return found[0] if found else None
 
 
-def _name(group: str, owner: str, taken: set[str]) -> str:
-    """The group's own name where it is free, else one with the owner in it."""
+def _name(group: str, root: _Root, taken: set[str]) -> str:
+    """The label's value where it is free, else one with the group or the owner in it."""
     if group not in taken:
         return group
-    digest = hashlib.sha256(owner.encode()).hexdigest()[:8]
+    if isinstance(root, Source):
+        telling = root.group.replace("/", "-").lower()
+        for name in (telling, f"{group}-{telling}"):
+            if name not in taken and limits.is_subdomain(name, _NAME_LENGTH):
+                return name
+    digest = hashlib.sha256("/".join(_identity(root)).encode()).hexdigest()[:8]
     return f"{group[: _NAME_LENGTH - 9].rstrip('-.')}-{digest}"

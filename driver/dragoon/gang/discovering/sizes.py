@@ -1,73 +1,83 @@
 """How many members of a gang have to run together, as its pods say it.
 
-Our own annotation counts first. Without it, groups that others declare are recognised by a table
-(gang.md 1.9); two of them with different numbers on one pod are refused.
+Our own annotation counts first. Without it, what other projects say of their groups counts (`table`);
+two different numbers on one pod are refused. What nobody says is the parallelism of the pod's Job.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
 
 from dragoon.api import gang
+from dragoon.errors import InvalidInputError
+from dragoon.gang.discovering.answers import ALLOWED, Answer, Ground, count
+from dragoon.gang.discovering.grouping import answers_of
 from dragoon.gang.records import JobRecord, PodRecord
-
-KUEUE_TOTAL: Final = "kueue.x-k8s.io/pod-group-total-count"
-_ALLOWED: Final = f"a whole number from 1 to {gang.MOST_MEMBERS}"
 
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """What a pod says. number: None where it says nothing usable; wrong: why, empty if it does.
+    """What a pod says. number: None where it says nothing usable.
 
-    source: where it says it.
+    source: where it says it. wrong: why it is not usable. waits: what has to come before it can be
+    told; then nothing is wrong.
     """
 
     number: int | None
     source: str
     wrong: str = ""
+    waits: str = ""
 
 
-_Read = Callable[[PodRecord, JobRecord | None], str | None]
-
-_ADAPTERS: Final[Mapping[str, _Read]] = {
-    f"annotation {KUEUE_TOTAL}": lambda pod, _: pod.annotations.get(KUEUE_TOTAL),
-    "spec.parallelism of its Job": lambda _, job: None if job is None else str(_at_once(job)),
-}
-
-
-def size_of(pod: PodRecord, jobs: Mapping[str, JobRecord]) -> Size:
+def size_of(pod: PodRecord, ground: Ground) -> Size:
     """What a pod says of the size of its gang."""
     own = pod.annotations.get(gang.ANNOTATION_SIZE)
     if own is not None:
-        return _parsed(own, f"annotation {gang.ANNOTATION_SIZE}")
-    job = None if pod.owner is None else jobs.get(pod.owner.uid)
-    found = {source: text for source, read in _ADAPTERS.items() if (text := read(pod, job))}
-    if not found:
+        return _own(own)
+    answers = answers_of(pod, ground)
+    wrong = next((one for one in answers if one.wrong), None)
+    if wrong is not None:
+        return Size(None, wrong.source, wrong.wrong)
+    waits = next((one for one in answers if one.numbers.waits), None)
+    if waits is not None:
+        return Size(None, waits.source, waits=waits.numbers.waits)
+    told = [one for one in answers if one.numbers.minimum is not None]
+    if told:
+        return _agreed(told)
+    job = ground.job_of(pod)
+    if job is not None:
+        return _of_job(job)
+    return Size(None, "", f"annotation {gang.ANNOTATION_SIZE}: found none, allowed is {ALLOWED}")
+
+
+def _own(text: str) -> Size:
+    where = f"annotation {gang.ANNOTATION_SIZE}"
+    try:
+        return Size(count(text, where), where)
+    except InvalidInputError as error:
+        return Size(None, where, error.message)
+
+
+def _agreed(answers: Sequence[Answer]) -> Size:
+    """The number that all say; the first source's name."""
+    first = answers[0]
+    if len({one.numbers.minimum for one in answers}) > 1:
+        said = ", ".join(f"{one} says {one.numbers.minimum}" for one in answers)
         return Size(
             None,
-            "",
-            f"annotation {gang.ANNOTATION_SIZE}: found none, allowed is {_ALLOWED}",
+            first.source,
+            f"two sizes: {said}; write annotation {gang.ANNOTATION_SIZE} to choose a number, or "
+            f"{gang.ANNOTATION_SOURCE} to choose a group",
         )
-    if len(set(found.values())) > 1:
-        said = ", ".join(f"{source} says {text}" for source, text in found.items())
-        return Size(
-            None,
-            "",
-            f"two sizes: {said}; write annotation {gang.ANNOTATION_SIZE} to choose",
-        )
-    source, text = next(iter(found.items()))
-    return _parsed(text, source)
+    return Size(first.numbers.minimum, first.source)
 
 
-def _parsed(text: str, source: str) -> Size:
-    stripped = text.strip()
-    if stripped.isascii() and stripped.isdigit() and 0 < int(stripped[:9]) <= gang.MOST_MEMBERS:
-        return Size(int(stripped), source)
-    return Size(None, source, f"{source}: found {text[:40]!r}, allowed is {_ALLOWED}")
-
-
-def _at_once(job: JobRecord) -> int:
+def _of_job(job: JobRecord) -> Size:
     """The pods of a Job that run at the same time."""
-    if job.completions is None:
-        return job.parallelism
-    return min(job.parallelism, job.completions)
+    where = "spec.parallelism of its Job"
+    at_once = job.parallelism
+    if job.completions is not None:
+        at_once = min(at_once, job.completions)
+    try:
+        return Size(count(at_once, where), where)
+    except InvalidInputError as error:
+        return Size(None, where, error.message)

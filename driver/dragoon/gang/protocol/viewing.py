@@ -25,14 +25,6 @@ from dragoon.gang.records import controller_of
 Lookup = Callable[[str, str], Raw | None]
 """A raw claim by namespace and name, None where there is none."""
 
-_SLOTS = (
-    "batch.kubernetes.io/job-completion-index",
-    "apps.kubernetes.io/pod-index",
-    "leaderworkerset.sigs.k8s.io/worker-index",
-    "jobset.sigs.k8s.io/job-global-index",
-)
-"""Labels and annotations that say which member a pod is (reference/gang.md 1.9)."""
-
 
 def ref(raw: Raw) -> Ref:
     """The identity of a raw object, at the version that was seen."""
@@ -42,8 +34,8 @@ def ref(raw: Raw) -> Ref:
     )
 
 
-def member_of(pod: Raw, claims: Lookup) -> Member:
-    """A raw pod as a member.
+def member_of(pod: Raw, claims: Lookup, *, slot: str = "") -> Member:
+    """A raw pod as a member. slot: which one it is.
 
     The names of its claims come from its status only; a null name there means that the pod needs
     no claim. A claim that is not this pod's own counts as not there (case C49).
@@ -60,7 +52,7 @@ def member_of(pod: Raw, claims: Lookup) -> Member:
         nominated=status.get("nominatedNodeName") or "",
         phase=status.get("phase") or "Pending",
         deleting=bool(meta.get("deletionTimestamp")),
-        slot=_slot(meta),
+        slot=slot,
         owner=controller_of(pod),
         claims=names,
         complete=complete,
@@ -103,11 +95,6 @@ def _unschedulable(status: Raw) -> tuple[str, datetime | None]:
             message = condition.get("message") or "Unschedulable"
             return message, datetime.fromisoformat(since) if since else None
     return "", None
-
-
-def _slot(meta: Raw) -> str:
-    found = {**(meta.get("annotations") or {}), **(meta.get("labels") or {})}
-    return next((found[name] for name in _SLOTS if name in found), "")
 
 
 def claim_facts(claim: Raw) -> ClaimFacts:

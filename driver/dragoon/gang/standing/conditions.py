@@ -48,16 +48,19 @@ def _condition(type_: Condition, status: str, reason: str, message: str) -> Cond
 
 
 def _valid(sight: Sight) -> ConditionStatus:
-    if not sight.faults:
+    wrong = sight.wrong
+    if not wrong:
         return _condition(Condition.VALID, _YES, "Valid", "")
-    message = "; ".join(fault.message for fault in sight.faults)
-    return _condition(Condition.VALID, _NO, sight.faults[0].reason, message)
+    message = "; ".join(fault.message for fault in wrong)
+    return _condition(Condition.VALID, _NO, wrong[0].reason, message)
 
 
 def _complete(sight: Sight) -> ConditionStatus:
     if not sight.gathers:
         return _condition(Condition.COMPLETE, _YES, "AllThere", "")
     reason = "PodsMissing" if sight.pods_missing else "ClaimsMissing"
+    if sight.waited_for:
+        reason = sight.waited_for[0].reason
     message = f"missing: {sight.missing(_HINTS)}"
     if sight.is_late:
         reason = "TimedOut"

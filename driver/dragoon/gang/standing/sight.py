@@ -93,9 +93,20 @@ class Sight:
         }
 
     @property
+    @property
+    def wrong(self) -> list[Fault]:
+        """What a person has to change."""
+        return [fault for fault in self.faults if not fault.waits]
+
+    @property
+    def waited_for(self) -> list[Fault]:
+        """What has to be there before it is known how many members there are; not once it runs."""
+        return [fault for fault in self.faults if fault.waits and self.plan is None]
+
     def gathers(self) -> bool:
-        """Whether pods or claims are missing."""
-        return bool(self.pods_missing or self.incomplete) and not self.is_finished
+        """Whether pods or claims are missing, or what says how many there have to be."""
+        missing = self.pods_missing or self.incomplete or self.waited_for
+        return bool(missing) and not self.is_finished
 
     @property
     def missing_since(self) -> str:
@@ -118,6 +129,8 @@ class Sight:
     def missing(self, most_hints: int) -> str:
         """How many pods or claims are missing, and what is known about why."""
         hints = "".join(f"; {hint}" for hint in self.hints[:most_hints])
+        if self.waited_for:
+            return self.waited_for[0].message
         if self.pods_missing:
             return f"{self.pods_missing} of {self.minimum} pods{hints}"
         return f"claims of {_named(self.incomplete)}{hints}"

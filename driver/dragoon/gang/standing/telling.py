@@ -122,14 +122,14 @@ def _phase(sight: Sight) -> Phase:
 
 
 def _without_plan(sight: Sight) -> Phase:
-    if sight.faults:
+    if sight.wrong:
         return Phase.INVALID
     return Phase.GATHERING if sight.gathers else Phase.WAITING
 
 
 def _waiting_for(sight: Sight, phase: Phase) -> str:
     texts = {
-        Phase.INVALID: lambda: sight.faults[0].message,
+        Phase.INVALID: lambda: sight.wrong[0].message,
         Phase.GATHERING: lambda: f"{sight.missing(1)}{', overdue' if sight.is_late else ''}",
         Phase.WAITING: lambda: _no_plan(sight),
         Phase.BINDING: lambda: _unbound(sight),
@@ -153,7 +153,7 @@ def _no_plan(sight: Sight) -> str:
 
 def _explanation(sight: Sight, phase: Phase) -> tuple[str, ...]:
     if phase is Phase.INVALID:
-        return _lines(fault.message for fault in sight.faults)
+        return _lines(fault.message for fault in sight.wrong)
     if phase is not Phase.WAITING:
         return ()
     match sight.outcome:

@@ -1,7 +1,7 @@
 from dragoon.gang.discovering import checking
 from dragoon.gang.discovering.checking import Fault
 from dragoon.gang.records import PodRecord
-from tests.unit.gang.records_for_tests import gang, job, pod
+from tests.unit.gang.records_for_tests import gang, ground, job, pod
 
 
 def found(
@@ -9,7 +9,7 @@ def found(
 ) -> list[Fault]:
     return list(
         checking.faults(
-            gang(made=made, size=size), pods, jobs={"job-j": job()}, priority_classes=known
+            gang(made=made, size=size), pods, ground=ground(job()), priority_classes=known
         )
     )
 
@@ -68,7 +68,7 @@ def test_a_message_names_a_few_pods_and_counts_the_others() -> None:
 
 
 def test_the_size_that_is_wanted_is_the_one_all_living_pods_say() -> None:
-    assert checking.wanted_size([pod("a", size="3"), pod("b", size="3")], {}) == 3
-    assert checking.wanted_size([pod("a", size="3"), pod("b", size="2")], {}) is None
-    assert checking.wanted_size([pod("a", size="x")], {}) is None
-    assert checking.wanted_size([], {}) is None
+    assert checking.wanted_size([pod("a", size="3"), pod("b", size="3")], ground()) == 3
+    assert checking.wanted_size([pod("a", size="3"), pod("b", size="2")], ground()) is None
+    assert checking.wanted_size([pod("a", size="x")], ground()) is None
+    assert checking.wanted_size([], ground()) is None

@@ -1,7 +1,7 @@
 from dragoon.api.gang import GangObject
 from dragoon.gang.discovering.families import Family, body, owner_references, sort
 from dragoon.gang.records import JobRecord, PodRecord
-from tests.unit.gang.records_for_tests import gang, job, pod
+from tests.unit.gang.records_for_tests import gang, ground, job, pod
 
 
 def sorted_(
@@ -11,8 +11,7 @@ def sorted_(
     taken: frozenset[str] = frozenset(),
     group: str = "g",
 ) -> Family:
-    by_uid = {one.uid: one for one in jobs}
-    return sort("team", group, pods=pods, gangs=gangs, jobs=by_uid, taken=taken)
+    return sort("team", group, pods=pods, gangs=gangs, ground=ground(*jobs), taken=taken)
 
 
 def owned(name: str, by: str) -> GangObject:
@@ -111,7 +110,7 @@ def test_pods_with_the_scope_name_have_no_owner() -> None:
     (new,) = found.missing
     assert new.owner is None
     assert len(new.pods) == 2
-    assert "owner" not in body(new, 2)["spec"]
+    assert "owner" not in body(new, 2, {})["spec"]
 
 
 def test_pods_that_have_ended_or_are_going_make_no_gang() -> None:
@@ -139,13 +138,13 @@ def test_the_same_pods_in_another_order_give_the_same_answer() -> None:
 
 def test_a_gang_of_bare_pods_goes_with_them_unless_they_are_too_many() -> None:
     (new,) = sorted_(pod("a"), pod("b")).missing
-    assert [one["uid"] for one in owner_references(new, new.pods)] == ["pod-a", "pod-b"]
+    assert [one["uid"] for one in owner_references(new, new.pods, {})] == ["pod-a", "pod-b"]
     many = [pod(f"p{index}") for index in range(257)]
-    assert owner_references(new, many) == []
+    assert owner_references(new, many, {}) == []
 
 
 def test_a_gang_of_a_job_goes_with_the_job() -> None:
     (new,) = sorted_(pod("a", owner="j"), jobs=(job("j"),)).missing
-    assert body(new, 3)["metadata"]["ownerReferences"] == [
+    assert body(new, 3, {})["metadata"]["ownerReferences"] == [
         {"apiVersion": "batch/v1", "kind": "Job", "name": "j", "uid": "job-j"}
     ]

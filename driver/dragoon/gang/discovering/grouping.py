@@ -1,0 +1,98 @@
+"""Which group a pod belongs to, and what its sources say of it. Pure."""
+
+import contextlib
+from collections.abc import Iterator
+from typing import Final
+
+from dragoon.api import gang
+from dragoon.errors import InvalidInputError
+from dragoon.gang.discovering.answers import Answer, Ground, Source
+from dragoon.gang.discovering.marks import joined
+from dragoon.gang.discovering.table import INDEX, SOURCES
+from dragoon.gang.records import PodRecord
+
+_NAMES: Final = ", ".join(source.name for source in SOURCES)
+_PLACES: Final = {
+    place: frozenset(index for index, one in enumerate(SOURCES) if place in one.group[0].places)
+    for place in sorted({place for one in SOURCES for place in one.group[0].places})
+}
+"""Which sources may know a pod that has this label or annotation: most pods have none of them."""
+
+
+def answers_of(pod: PodRecord, ground: Ground) -> tuple[Answer, ...]:
+    """What the sources that know a pod say of it, in the order of the table.
+
+    None where the pod says that its label alone counts. An annotation of ours chooses one source.
+    """
+    chosen = pod.annotations.get(gang.ANNOTATION_SOURCE)
+    found = tuple(_answers(pod, ground))
+    if chosen is not None and not found and not _by_label_alone(pod):
+        wrong = (
+            f"annotation {gang.ANNOTATION_SOURCE}: found {chosen[:40]!r}, which does not know this "
+            f"pod; allowed is one that does, of {_NAMES}"
+        )
+        return (Answer(chosen[:40], "", wrong=wrong),)
+    return found
+
+
+def stays_out(pod: PodRecord) -> bool:
+    """Whether a pod is never a member: it only keeps room for one."""
+    return any(
+        one.stays_out is not None and one.stays_out.read(pod) == "true" for one in _asked(pod)
+    )
+
+
+def slot_of(pod: PodRecord) -> str:
+    """Which member a pod is, the same for its successor; empty where members are alike."""
+    for source in _asked(pod):
+        with contextlib.suppress(InvalidInputError):
+            if source.slot and joined(source.group, pod):
+                return joined(source.slot, pod)
+    return next((text for name in INDEX if (text := _said(pod, name))), "")
+
+
+def groups_of(pod: PodRecord) -> tuple[tuple[str, str], ...]:
+    """The source and the name of each group that a pod says to be in, as far as they can be read."""
+    found: list[tuple[str, str]] = []
+    for source in _asked(pod):
+        with contextlib.suppress(InvalidInputError):
+            group = joined(source.group, pod)
+            if group:
+                found.append((source.name, group))
+    return tuple(found)
+
+
+def _asked(pod: PodRecord) -> Iterator[Source]:
+    """The sources that may know a pod, in the order of the table."""
+    if _by_label_alone(pod):
+        return
+    chosen = pod.annotations.get(gang.ANNOTATION_SOURCE)
+    near: set[int] = set()
+    for said in (pod.labels, pod.annotations):
+        for place in said:
+            near |= _PLACES.get(place, frozenset())
+    for place in (pod.raw or {}).get("spec") or {}:
+        near |= _PLACES.get(place, frozenset())
+    for index in sorted(near):
+        if chosen in {None, SOURCES[index].name}:
+            yield SOURCES[index]
+
+
+def _by_label_alone(pod: PodRecord) -> bool:
+    return pod.annotations.get(gang.ANNOTATION_SCOPE) == "name"
+
+
+def _answers(pod: PodRecord, ground: Ground) -> Iterator[Answer]:
+    for source in _asked(pod):
+        group = ""
+        try:
+            group = joined(source.group, pod)
+            if group:
+                yield Answer(source.name, group, source.numbers(pod, group, ground))
+        except InvalidInputError as error:
+            yield Answer(source.name, group, wrong=f"{source.name}: {error.message}")
+
+
+def _said(pod: PodRecord, name: str) -> str:
+    """What a label, or else an annotation, says."""
+    return pod.labels.get(name) or pod.annotations.get(name) or ""

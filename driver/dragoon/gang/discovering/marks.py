@@ -1,0 +1,63 @@
+"""Where a pod says something about its group: labels, annotations, fields of its spec. Pure."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from dragoon.errors import InvalidInputError
+from dragoon.gang.records import PodRecord
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """One thing that a pod says, and where: a field of its spec, labels, annotations.
+
+    More than one place means that any of them will do, and all that are there have to agree.
+    """
+
+    label: tuple[str, ...] = ()
+    annotation: tuple[str, ...] = ()
+    field: str = ""
+
+    @property
+    def places(self) -> tuple[str, ...]:
+        """The names of labels and annotations, and of the field of spec that it is in."""
+        top = self.field.partition(".")[0]
+        return (*self.label, *self.annotation, *((top,) if top else ()))
+
+    def read(self, pod: PodRecord) -> str:
+        """The text, empty where the pod does not say it. Raises InvalidInputError for two texts."""
+        said = dict(self._said(pod))
+        if len(set(said.values())) > 1:
+            told = ", ".join(f"{text!r} in {where}" for where, text in said.items())
+            raise InvalidInputError(f"found {told}; allowed is one")
+        return next(iter(said.values()), "")
+
+    def _said(self, pod: PodRecord) -> list[tuple[str, str]]:
+        found = [(f"label {name}", pod.labels.get(name)) for name in self.label]
+        found += [(f"annotation {name}", pod.annotations.get(name)) for name in self.annotation]
+        if self.field:
+            found.append((f"spec.{self.field}", _at(pod.raw or {}, self.field)))
+        return [(where, text) for where, text in found if text]
+
+    def __str__(self) -> str:
+        places = [f"label `{name}`" for name in self.label]
+        places += [f"annotation `{name}`" for name in self.annotation]
+        places += [f"`spec.{self.field}`"] if self.field else []
+        return " or ".join(places)
+
+
+def joined(marks: tuple[Mark, ...], pod: PodRecord) -> str:
+    """What a pod says at all of these marks, `a/b`; empty where it does not say one of them.
+
+    Raises InvalidInputError.
+    """
+    texts = [mark.read(pod) for mark in marks]
+    return "/".join(texts) if texts and all(texts) else ""
+
+
+def _at(raw: Mapping[str, Any], path: str) -> str | None:
+    found: Any = raw.get("spec")
+    for name in path.split("."):
+        found = found.get(name) if isinstance(found, Mapping) else None
+    return found if isinstance(found, str) else None
