@@ -27,6 +27,7 @@ _STATES: Final = {
     "allocated": "has its devices",
     "place": "would be placed",
     "wait": "waits",
+    "stranded": "nobody gives it devices",
     "never": "does not fit, even if nothing else ran",
     "unknown": "not known",
 }

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from dragoon.allocator import Allocated, lines
-from dragoon.api.gang import GangObject
+from dragoon.api.gang import ANNOTATION_SIZE, LABEL, GangObject
 from dragoon.diagnose.cluster import Cluster, released
 from dragoon.diagnose.devices import GivenDevice, given, nodes_of
 from dragoon.diagnose.documents import Origin
@@ -23,6 +23,11 @@ from dragoon.errors import DragoonError, InvalidInputError
 CLAIM: Final = "ResourceClaim"
 POD: Final = "Pod"
 GANG: Final = "Gang"
+STRANDED: Final = "stranded"
+_INSTEAD: Final = (
+    f"make the pod anew without a node of its own, or with the label {LABEL} and the annotation "
+    f'{ANNOTATION_SIZE}: "1": then its claims are allocated for that node'
+)
 _DEFAULT_SCHEDULER: Final = "default-scheduler"
 
 
@@ -41,7 +46,8 @@ class Given:
 class Explained:
     """The answer to `dragoon explain`.
 
-    state: `allocated`, or the verdict on what is not. given: claims that have devices.
+    state: `allocated`, `stranded` for a pod that was bound past kube-scheduler and that nobody
+    allocates for, or the verdict on what is not. given: claims that have devices.
     pending: names of claims that have none; placement and remedies are about them together. gang:
     what the planner says of a gang now.
     """
@@ -152,6 +158,12 @@ def _explained(cluster: Cluster, question: _Question) -> Explained:
     if not claims.pending and not claims.missing:
         return answer
     placement = place(cluster, claims, pod)
+    if pod is not None and _is_stranded(pod):
+        node = text(mapping(pod.get("spec")).get("nodeName"))
+        message = (
+            f"bound to node {node} past kube-scheduler, which alone would allocate: {_INSTEAD}"
+        )
+        return replace(answer, state=STRANDED, message=message, placement=placement)
     fits = placement.verdict is Verdict.PLACE
     limits = () if pod is None else (f"not looked at: {NOT_LOOKED_AT}",)
     return replace(
@@ -233,6 +245,13 @@ def _of_pod(pod: Raw) -> Iterator[str]:
     extended = mapping(status.get("extendedResourceClaimStatus"))
     if extended:
         yield f"extended resources were turned into claim {extended.get('resourceClaimName')}"
+
+
+def _is_stranded(pod: Raw) -> bool:
+    """Whether nobody gives a pod the devices that it lacks: it is bound, and in no gang."""
+    labels = mapping(mapping(pod.get("metadata")).get("labels"))
+    bound = bool(text(mapping(pod.get("spec")).get("nodeName")))
+    return bound and not _is_over(pod) and LABEL not in labels
 
 
 def _is_over(pod: Raw) -> bool:

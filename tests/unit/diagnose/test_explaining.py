@@ -98,6 +98,27 @@ def test_a_waiting_pod_is_told_with_what_it_says_itself() -> None:
         assert any(words in note for note in found.notes), words
 
 
+def test_c48_a_pod_bound_past_kube_scheduler_is_told_that_nobody_allocates_for_it() -> None:
+    user = pod([USE], [{"name": "g"}])
+    user["spec"] |= {"nodeName": "n", "schedulerName": "yunikorn"}
+    known = snapshot(slice_(*gpus(1)), node(), wanting(exactly()), user)
+    found = explain_pod(known, "default", "p")
+    assert (found.state, found.is_fine) == ("stranded", False)
+    for words in ("node n past kube-scheduler", "dragoon.dev/gang"):
+        assert words in found.message
+    assert explain_claim(known, "default", "want").state == "stranded"
+
+    user["metadata"]["labels"] = {"dragoon.dev/gang": "g"}
+    assert (
+        explain_pod(
+            snapshot(*known.objects("ResourceSlice"), node(), wanting(exactly()), user),
+            "default",
+            "p",
+        ).state
+        == Verdict.PLACE
+    )
+
+
 def test_a_container_that_names_a_request_that_does_not_exist_is_told() -> None:
     user = pod([{"name": "g", "resourceClaimName": "has"}], [{"name": "g", "request": "gpus"}])
     found = explain_pod(
