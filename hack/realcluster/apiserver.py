@@ -35,12 +35,12 @@ class ApiServer:
         return self.text("/readyz") == "ok"
 
 
-def is_healthy(port: int, *, tls: bool = True) -> bool:
-    """Whether a component on this machine answers `ok` to /healthz."""
+def is_healthy(port: int, *, tls: bool = True, path: str = "/healthz") -> bool:
+    """Whether a component on this machine answers `ok` to a question for its health."""
     # Components make their own certificates, and this is loopback.
     trust = ssl._create_unverified_context()  # noqa: S323, SLF001
     scheme = "https" if tls else "http"
-    request = urllib.request.Request(f"{scheme}://127.0.0.1:{port}/healthz")
+    request = urllib.request.Request(f"{scheme}://127.0.0.1:{port}{path}")
     return _body(request, trust if tls else None) == "ok"
 
 

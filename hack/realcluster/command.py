@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from realcluster import bringup, builds, modfiles, packages, processes, teardown, versions
+from realcluster import bringup, builds, kueue, modfiles, packages, processes, teardown, versions
 from realcluster.cluster import Cluster
 from realcluster.credentials import ADMIN
 from realcluster.failure import ClusterError
@@ -47,6 +47,10 @@ def _up(options: argparse.Namespace) -> None:
         install=options.install,
     )
     print(Path(state.folder) / "state.json")
+
+
+def _kueue(options: argparse.Namespace) -> None:
+    kueue.install(Cluster.open(options.name), feature_gates=options.feature_gates)
 
 
 def _down(options: argparse.Namespace) -> None:
@@ -138,6 +142,7 @@ def _parser() -> argparse.ArgumentParser:
 
     _add_making(add)
     add("down", _down)
+    add("kueue", _kueue).add_argument("--feature-gates", default="", metavar="GATE=true,...")
     add("kubectl", _kubectl)
     add("kubeconfig", _kubeconfig)
     logs = add("logs", _logs)
@@ -176,6 +181,7 @@ def _add_making(add: _Add) -> None:
 
 _HELP = {
     "up": "start a cluster, or what is missing of it; print the state file",
+    "kueue": "put Kueue into a running cluster",
     "down": "stop a cluster and remove all of it",
     "build": "build the programs only",
     "module": "write the go.mod of another Kubernetes version",

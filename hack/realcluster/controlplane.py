@@ -64,6 +64,8 @@ class ControlPlane:
             "--authorization-mode=Node,RBAC",
             "--enable-admission-plugins=NodeRestriction",
             "--allow-privileged=true",
+            # There is no kube-proxy: webhooks and aggregated APIs are found by their endpoints.
+            "--enable-aggregator-routing=true",
             f"--service-cluster-ip-range={self._slot.services}",
             "--service-account-issuer=https://kubernetes.default.svc",
             f"--service-account-key-file={files.account_public}",

@@ -67,6 +67,14 @@ class Slot:
     def kubelet_health_port(self, node: int) -> int:
         return self._port(11 + 2 * node)
 
+    @property
+    def kueue_webhook_port(self) -> int:
+        return self._port(95)
+
+    @property
+    def kueue_health_port(self) -> int:
+        return self._port(96)
+
     def ports(self, nodes: int) -> list[int]:
         """Every port that a cluster with so many nodes listens on."""
         per_node = [

@@ -83,6 +83,13 @@ def helm() -> Module:
     return Module("helm", version, _folder("helm", version), stamps=(stamp,))
 
 
+def kueue() -> Module:
+    """The module of Kueue, whose manifests lie in it."""
+    version = _only_version("kueue")
+    stamp = f"sigs.k8s.io/kueue/pkg/version.GitVersion=v{version}"
+    return Module("kueue", version, _folder("kueue", version), stamps=(stamp,))
+
+
 def containerd() -> Module:
     """The module of containerd, its runc shim and `ctr`."""
     version = _only_version("containerd")
