@@ -8,7 +8,7 @@ from dragoon.diagnose.counting import counted_claim
 from dragoon.diagnose.documents import Origin
 from dragoon.diagnose.linting import shapes
 from dragoon.diagnose.manifests import Item, Raw, listed, mapping, text
-from dragoon.diagnose.snapshot import ClusterSnapshot, identity
+from dragoon.diagnose.snapshot import ClusterSnapshot, identity, with_namespace
 from dragoon.diagnose.workloads import PER_NODE, PodTemplate
 
 
@@ -95,7 +95,7 @@ def pods_of(template: PodTemplate, nodes: Sequence[Raw]) -> Iterator[Raw]:
             _, name = identity(node)
             yield _pod(template, f"{template.name}-{name}", {"nodeName": name})
     elif template.item.kind == "Pod":
-        yield template.item.raw
+        yield with_namespace(template.item)
     else:
         for number in range(template.count):
             yield _pod(template, f"{template.name}-{number}", {})

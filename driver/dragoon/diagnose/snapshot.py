@@ -36,7 +36,8 @@ _FIELDS: Final = {resource.kind: field for field, resource in PARTS.items()}
 class ClusterSnapshot:
     """Raw objects of one moment. Nobody changes them: a changed copy is a new snapshot.
 
-    missing: what could not be read, and why; answers are made without it.
+    missing: what could not be read, and why; answers are made without it. version: what the API
+    server calls itself, empty where that is not known.
     """
 
     classes: tuple[Raw, ...] = ()
@@ -49,6 +50,7 @@ class ClusterSnapshot:
     gangs: tuple[Raw, ...] = ()
     source: str = ""
     missing: tuple[str, ...] = ()
+    version: str = ""
 
     @classmethod
     def of(cls, objects: Iterable[Raw], *, source: str = "") -> Self:
@@ -83,7 +85,7 @@ class ClusterSnapshot:
             if added:
                 names = {(item.namespace, item.name) for item in added}
                 kept = [raw for raw in getattr(self, field) if identity(raw) not in names]
-                changes[field] = (*kept, *(_with_namespace(item) for item in added))
+                changes[field] = (*kept, *map(with_namespace, added))
         return replace(self, **changes)
 
     def replacing(self, **changes: Any) -> Self:
@@ -97,7 +99,8 @@ def identity(raw: Raw) -> tuple[str, str]:
     return text(metadata.get("namespace")), text(metadata.get("name"))
 
 
-def _with_namespace(item: Item) -> Raw:
+def with_namespace(item: Item) -> Raw:
+    """The object as the API server would store it: in the namespace that it is applied to."""
     if not item.namespace:
         return item.raw
     return {

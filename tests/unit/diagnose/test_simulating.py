@@ -126,3 +126,12 @@ def test_the_data_names_every_pod_node_and_device() -> None:
     (item,) = data["items"]
     assert (item["verdict"], item["placed"][0]["node"]) == ("place", "n")
     assert item["placed"][0]["devices"][0]["device"] == "gpu-0"
+
+
+def test_a_pod_that_names_no_namespace_finds_the_template_beside_it() -> None:
+    made = template(exactly())
+    alone = pod([{"name": "gpu", "resourceClaimTemplateName": "t"}], [{"name": "gpu"}])
+    for one in (made, alone):
+        del one["metadata"]["namespace"]
+    (group,) = simulate(snapshot(slice_(*gpus(1)), node()), manifests(made, alone)).groups
+    assert (group.verdict, len(group.placed)) == (Verdict.PLACE, 1)
