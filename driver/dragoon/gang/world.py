@@ -28,6 +28,7 @@ from dragoon.gang.records import JobRecord, PodRecord, Raw
 from dragoon.kube.informer import Change, Key
 
 _log = structlog.get_logger(__name__)
+from dragoon.kube.port import Resource
 
 _PAGE_SLICES: Final = 20
 """Slices in one page: raw they are 0.4 MB each."""
