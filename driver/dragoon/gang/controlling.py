@@ -21,6 +21,7 @@ from dragoon.gang.looking import Looker
 from dragoon.gang.queueing import Queue
 from dragoon.gang.records import PodRecord
 from dragoon.gang.remembering import Case
+from dragoon.gang.stranded import is_stranded
 from dragoon.gang.world import FamilyKey, World
 from dragoon.kube.backoff import Backoff
 from dragoon.kube.port import GANGS, Api
@@ -203,14 +204,14 @@ class GangController:
             if pod is not None and pod.uid in named and pod.is_alive and pod.group != gang.group
         ]
 
-    @staticmethod
-    def _ours(gang: GangObject, pods: Sequence[PodRecord]) -> set[str]:
-        """UIDs of pods that we ungated: the plan names them, or they carry our pin."""
+    def _ours(self, gang: GangObject, pods: Sequence[PodRecord]) -> set[str]:
+        """UIDs of pods that need no gate: the plan names them, they carry our pin, or are stranded."""
         plan = gang.status.plan
         named: set[str] = set()
         if plan is not None:
             named = {one.uid for one in plan.members} | {one.uid for one in plan.held}
-        return named | {pod.uid for pod in pods if pod.pinned}
+        claims = self._world.claim
+        return named | {pod.uid for pod in pods if pod.pinned or is_stranded(pod, claims)}
 
     async def _keep(self, gang: GangObject, pods: Sequence[PodRecord]) -> bool:
         """Keeps a Gang that we made in step with its pods; whether it is gone now."""
