@@ -143,6 +143,8 @@ class GangController:
         )
         if found.unnamed:
             self._teller.fault(checking.bad_name(found.unnamed))
+        for pod, wrong in found.unsorted:
+            self._teller.fault(checking.bad_group(pod, wrong))
         for new in found.missing:
             await self._create(new)
         # Not those made just now: their pods were sorted without them.
@@ -155,8 +157,6 @@ class GangController:
         if size is None:
             # A Gang must have a size; what is wrong with it stands in its status.
             said = (size_of(pod, ground).number for pod in new.pods)
-        for pod, wrong in found.unsorted:
-            self._teller.fault(checking.bad_group(pod, wrong))
             size = max((number for number in said if number), default=1)
         try:
             stored = await self._api.create(GANGS, families.body(new, size, ground.jobs))

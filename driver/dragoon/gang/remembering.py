@@ -42,12 +42,12 @@ class Pace:
     replan: float = 1.0
     status: float = 5.0
     conflict: float = 0.2
+    served: float = 30.0
 
 
 @dataclass(slots=True)
 class Memory:
     """What this process remembers of one gang; all of it can be lost.
-    served: float = 30.0
 
     faulty: the planner was not asked because of a fault.
     """
