@@ -153,6 +153,16 @@ CONTROLLER_HOME_RULES: Final = (
 )
 """In the controller's own namespace only."""
 
+RETIRE_RULES: Final = (
+    Rule(CLAIMS, ("list",), "which still hold devices, without whose plugin no pod can end"),
+    Rule(PODS, ("list", "patch"), "letting pods go that are held by the gate of gangs"),
+    Rule(TAINT_RULES, ("list", "delete"), "the rules of gangs"),
+    Rule(GANGS, ("list",), "plans that are to be dropped"),
+    Rule(GANGS, ("patch",), "dropping them", subresource="status"),
+    Rule(SLICES, ("list", "delete"), "what the plugins published"),
+)
+"""Of `dragoon retire`, only while the chart is removed."""
+
 
 def objects(
     driver: str, *, service_account: str, namespace: str, kubelets_read_claims: bool = True
@@ -187,13 +197,15 @@ def controller_objects(driver: str, *, service_account: str, namespace: str) -> 
 def chart_roles(driver: str) -> dict[str, Object]:
     """The roles as the chart wants them: name -> component, kind and rules.
 
-    component is whom the role is for: plugin, controller, or kubelets.
+    component is whom the role is for: plugin, controller, kubelets, or retire, the hooks of
+    `helm uninstall`.
     """
     roles = {
         "plugin": ("plugin", "ClusterRole", PLUGIN_RULES),
         "kubelets-read-claims": ("kubelets", "ClusterRole", KUBELET_RULES),
         "controller": ("controller", "ClusterRole", CONTROLLER_RULES),
         "controller-home": ("controller", "Role", CONTROLLER_HOME_RULES),
+        "retire": ("retire", "ClusterRole", RETIRE_RULES),
     }
     return {
         name: {

@@ -1,23 +1,21 @@
 """`dragoon gangs`: the gangs of a cluster, and giving them up."""
 
-import asyncio
-from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 import click
 
 from dragoon.api.gang import GangObject
 from dragoon.cli import exits, objects
 from dragoon.cli.answers import print_section
+from dragoon.cli.asking import ask
 from dragoon.cli.output import Cell, Form, Tone, form_option, print_data, print_next, print_table
 from dragoon.errors import InvalidInputError
 
 _HEADER: Final = ("NAMESPACE", "NAME", "READY", "PHASE", "AGE", "WAITING FOR")
 _GOOD: Final = frozenset(("Running", "Finished"))
 _BAD: Final = frozenset(("Invalid", "Stuck"))
-Found = TypeVar("Found")
 
 _kubeconfig = click.option(
     "--kubeconfig",
@@ -40,7 +38,7 @@ def command(
         return None
     from dragoon.app import gang_view  # noqa: PLC0415 - half a second, not for --help
 
-    found = _ask(kubeconfig, lambda api: gang_view.gangs_in(api, namespace))
+    found = ask(kubeconfig, lambda api: gang_view.gangs_in(api, namespace))
     if form == "table":
         now = datetime.now(UTC)
         print_table(_HEADER, [_row(one, gang_view.age(one.created, now)) for one in found])
@@ -67,7 +65,7 @@ def show(name: str, namespace: str | None, kubeconfig: Path | None) -> int:
 
     name = objects.named(name, objects.GANG, bare=objects.GANG).name
     space = objects.namespace_of(namespace, kubeconfig)
-    every = _ask(kubeconfig, lambda api: gang_view.gangs_in(api, space))
+    every = ask(kubeconfig, lambda api: gang_view.gangs_in(api, space))
     found = next((one for one in every if one.name == name), None)
     if found is None:
         raise InvalidInputError(f"gang {space}/{name}: not found")
@@ -101,25 +99,47 @@ def release(
 
     only = "" if name is None else objects.named(name, objects.GANG, bare=objects.GANG).name
     space = "" if everything else objects.namespace_of(namespace, kubeconfig)
-    done = _ask(kubeconfig, lambda api: gang_view.give_up(api, namespace=space, name=only))
+    done = ask(kubeconfig, lambda api: gang_view.give_up(api, namespace=space, name=only))
     click.echo(
         f"pods let go: {done.pods}, rules removed: {done.rules}, plans dropped: {done.plans}"
     )
     return exits.FINE
 
 
-def _ask(kubeconfig: Path | None, question: Callable[[Any], Awaitable[Found]]) -> Found:
-    async def run() -> Found:
-        # Imported here: half a second, and --help needs none of it.
-        from dragoon.kube.connecting import connect  # noqa: PLC0415
+@command.command("make-room")
+@click.argument("name", metavar="gang/NAME")
+@click.option(
+    "--evict", is_flag=True, help="Evict those pods; disruption budgets are kept (pods/eviction)."
+)
+@objects.namespace_option
+@_kubeconfig
+@form_option
+def make_room(
+    name: str, namespace: str | None, kubeconfig: Path | None, form: Form, *, evict: bool
+) -> int:
+    """Say which pods of lower priority would have to leave for a gang to fit.
 
-        api = await connect(kubeconfig)
-        try:
-            return await question(api)
-        finally:
-            await api.close()
+    The least priority first, then as few pods as are found. The answer was planned with just these
+    gone. Pods of one gang, and pods that share a claim, leave together.
+    """
+    from dragoon.app import room_view  # noqa: PLC0415 - half a second, not for --help
 
-    return asyncio.run(run())
+    name = objects.named(name, objects.GANG, bare=objects.GANG).name
+    space = objects.namespace_of(namespace, kubeconfig)
+    found = ask(kubeconfig, lambda api: room_view.room_for(api, space, name))
+    asked = ask(kubeconfig, lambda api: room_view.evict(api, found.pods)) if evict else []
+    if form == "table":
+        click.echo(f"gang {found.gang}: {found.lines[0]}")
+        for line in found.lines[1:]:
+            click.echo(f"  {line}")
+        print_section("evicted", [one.pod for one in asked if not one.refusal])
+        print_section("refused", [f"{one.pod}: {one.refusal}" for one in asked if one.refusal])
+    else:
+        print_data(room_view.plain(found, asked), form)
+    if found.pods and not evict:
+        print_next(f"dragoon gangs make-room gang/{name} -n {space} --evict")
+    refused = any(one.refusal for one in asked)
+    return exits.FINE if found.is_fine and not refused else exits.FINDINGS
 
 
 def _row(one: GangObject, age: str) -> list[Cell | str]:

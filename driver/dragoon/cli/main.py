@@ -34,6 +34,11 @@ COMMANDS: Final = {
         "Say what would be allocated if these files were applied; nothing is written.",
         _ASK,
     ),
+    "check": Lazy(
+        "check",
+        "Check this node and this cluster: what is wrong, why it matters, and what to do.",
+        _ASK,
+    ),
     "lint": Lazy("lint", "Check manifests of claims, pods and classes, without a cluster.", _ASK),
     "devices": Lazy("devices", "Show the devices that this node would publish.", _LOOK),
     "topo": Lazy("topo", "Show how the GPUs of this node are connected.", _LOOK),
@@ -58,6 +63,11 @@ COMMANDS: Final = {
     "controller": Lazy(
         "controller",
         "Run the controller: place gangs, watch over all claims, wake kubelets that wait.",
+        _RUN,
+    ),
+    "retire": Lazy(
+        "retire",
+        "Remove what plugin and controller left in the cluster, after they have gone.",
         _RUN,
     ),
     "demo": Lazy("demo", "Show the main job on this machine: no cluster, no GPU.", _RUN),
