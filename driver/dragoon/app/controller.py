@@ -177,8 +177,8 @@ class Controller:
                 Part(f"watch {resource.plural}", informer.run)
                 for resource, informer in self._copies.informers.items()
             ),
-            Part("events", self._events.run),
             Part("groups of others", self._copies.groups.run),
+            Part("events", self._events.run),
             Part("gate", self._prove),
             Part("leading", self._stand),
         )

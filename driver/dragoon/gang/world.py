@@ -26,9 +26,9 @@ from dragoon.gang.protocol.facts import pool_id
 from dragoon.gang.protocol.model import RuleFacts
 from dragoon.gang.records import JobRecord, PodRecord, Raw
 from dragoon.kube.informer import Change, Key
+from dragoon.kube.port import Resource
 
 _log = structlog.get_logger(__name__)
-from dragoon.kube.port import Resource
 
 _PAGE_SLICES: Final = 20
 """Slices in one page: raw they are 0.4 MB each."""
@@ -64,10 +64,10 @@ class World:
         self._gangs_of: defaultdict[FamilyKey, dict[Key, None]] = defaultdict(dict)
         self._users: defaultdict[Key, dict[Key, None]] = defaultdict(dict)
         self._pods_of_owner: defaultdict[str, dict[Key, None]] = defaultdict(dict)
+        self._in_group: defaultdict[tuple[str, str, str], dict[Key, None]] = defaultdict(dict)
         self._on_node: defaultdict[str, dict[Key, None]] = defaultdict(dict)
         self._schedulable: dict[Key, None] = {}
         self._planned: dict[str, str] = {}
-        self._in_group: defaultdict[tuple[str, str, str], dict[Key, None]] = defaultdict(dict)
         self._jobs: dict[str, JobRecord] = {}
         copies.pods.subscribe(self._pod)
         copies.claims.subscribe(self._claim)
@@ -77,10 +77,10 @@ class World:
         copies.classes.subscribe(self._class)
         copies.gangs.subscribe(self._gang)
         copies.jobs.subscribe(self._job)
+        copies.groups.subscribe(self._group)
 
     def snapshot(self) -> Snapshot:
         """Pools and what claims hold of them."""
-        copies.groups.subscribe(self._group)
         return self.state.snapshot()
 
     def claim(self, namespace: str, name: str) -> Raw | None:
@@ -234,12 +234,12 @@ class World:
     def _index_pod(self, key: Key, pod: PodRecord) -> None:
         if pod.group is not None:
             self._families[FamilyKey(pod.namespace, pod.group)][key] = None
+            for group in groups_of(pod):
+                self._in_group[(pod.namespace, *group)][key] = None
             if pod.owner is not None:
                 self._pods_of_owner[pod.owner.uid][key] = None
         for claim in pod.claims:
             self._users[Key(pod.namespace, claim)][key] = None
-            for group in groups_of(pod):
-                self._in_group[(pod.namespace, *group)][key] = None
         node = "" if pod.ended else pod.node or pod.nominated
         if node:
             self._on_node[node][key] = None
@@ -249,12 +249,12 @@ class World:
     def _forget_pod(self, key: Key, pod: PodRecord) -> None:
         if pod.group is not None:
             _drop(self._families, FamilyKey(pod.namespace, pod.group), key)
+            for group in groups_of(pod):
+                _drop(self._in_group, (pod.namespace, *group), key)
             if pod.owner is not None:
                 _drop(self._pods_of_owner, pod.owner.uid, key)
         for claim in pod.claims:
             _drop(self._users, Key(pod.namespace, claim), key)
-            for group in groups_of(pod):
-                _drop(self._in_group, (pod.namespace, *group), key)
         _drop(self._on_node, pod.node or pod.nominated, key)
         self._schedulable.pop(key, None)
 
