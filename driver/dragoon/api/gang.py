@@ -12,7 +12,7 @@ from typing import Any, Final, TypeVar
 
 import msgspec
 
-from dragoon.api.gang_plan import UNREADABLE, Plan, Step, Wire
+from dragoon.api.gang_plan import UNREADABLE, Plan, PlannedPool, Step, Wire
 from dragoon.errors import InvalidInputError
 
 GROUP: Final = "dragoon.dev"
@@ -80,6 +80,8 @@ class Condition(enum.StrEnum):
     """Every claim of every member is allocated."""
     SATISFIED = "Satisfied"
     """The minimum of members is bound now. Goes back to False when one is lost."""
+    RESERVED = "Reserved"
+    """Devices are kept for it until all that it needs are free; only there while that is so."""
 
 
 class Owner(Wire, frozen=True, kw_only=True):
@@ -165,13 +167,26 @@ class Avoided(Wire, frozen=True, kw_only=True):
     reason: str = ""
 
 
+class Reservation(Wire, frozen=True, kw_only=True):
+    """Devices that are kept for a gang that waits, in use or not.
+
+    since: RFC 3339. pools: that are fenced for it. nodes: where its members would go. packed: what
+    its claims would get, as in a plan (gang_plan.unpack).
+    """
+
+    since: str
+    pools: tuple[PlannedPool, ...]
+    nodes: tuple[str, ...] = ()
+    packed: str = ""
+
+
 class GangStatus(Wire, frozen=True, kw_only=True):
     """What the controller says and remembers.
 
     phase: None until the controller has looked. waiting_for: one short text for the column, empty
     when nothing is waited for. explanation: why there is no room, line by line, with what would
     help. complete_since, missing_since: RFC 3339. notes: rules of pods that the plan does not know
-    (the plan is then optimistic).
+    (the plan is then optimistic). reservation: what is kept for it while it waits.
     """
 
     observed_generation: int = 0
@@ -184,6 +199,7 @@ class GangStatus(Wire, frozen=True, kw_only=True):
     complete_since: str = ""
     avoided: tuple[Avoided, ...] = ()
     notes: tuple[str, ...] = ()
+    reservation: Reservation | None = None
     plan: Plan | None = None
 
     def condition(self, type_: str) -> ConditionStatus | None:

@@ -37,6 +37,7 @@ from dragoon.gang.protocol.model import Settings
 from dragoon.gang.queueing import Queue
 from dragoon.gang.remembering import Pace
 from dragoon.gang.tending import Tending
+from dragoon.gang.waiting.freed import Freed
 from dragoon.gang.world import FamilyKey, Listener, World
 from dragoon.kube.connecting import connect
 from dragoon.kube.events import EventRecorder
@@ -247,8 +248,8 @@ class Controller:
     def _changed(self, key: FamilyKey) -> None:
         self._gangs.changed(key)
 
-    def _room(self) -> None:
-        self._gangs.room()
+    def _room(self, freed: Freed) -> None:
+        self._gangs.room(freed)
         self._cleaning.changed()
 
     def _swept(self) -> None:

@@ -22,6 +22,8 @@ from dragoon.gang.queueing import Queue
 from dragoon.gang.records import PodRecord
 from dragoon.gang.remembering import Case
 from dragoon.gang.stranded import is_stranded
+from dragoon.gang.waiting.freed import Freed
+from dragoon.gang.waiting.ranking import Rank, rank
 from dragoon.gang.world import FamilyKey, World
 from dragoon.kube.backoff import Backoff
 from dragoon.kube.port import GANGS, Api
@@ -89,12 +91,20 @@ class GangController:
         else:
             self._queue.add(key)
 
-    def room(self) -> None:
-        """Devices or nodes may have become free: gangs that wait for them are looked at again."""
-        self._looker.room()
-        for gang in self._world.copies.gangs.values():
-            if self._looker.waits_for_room(gang.uid):
-                self.changed(FamilyKey(gang.namespace, gang.group))
+    def room(self, freed: Freed) -> None:
+        """Devices or nodes may have become free: gangs that wait for them are looked at again.
+
+        In the order of the queue: the first one takes its turn at the planner first.
+        """
+        self._looker.room(freed)
+        woken = [
+            gang for gang in self._world.copies.gangs.values() if self._looker.is_woken(gang.uid)
+        ]
+        for gang in sorted(woken, key=self._rank):
+            self.changed(FamilyKey(gang.namespace, gang.group))
+
+    def _rank(self, gang: GangObject) -> Rank:
+        return rank(gang, self._world.family(FamilyKey(gang.namespace, gang.group)))
 
     async def _work(self) -> None:
         while True:

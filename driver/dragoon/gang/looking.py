@@ -34,6 +34,7 @@ from dragoon.gang.protocol.model import Backlog, GangView, Kind, Member, Setting
 from dragoon.gang.records import JobRecord, PodRecord
 from dragoon.gang.remembering import Case, Memory, Pace, Reporter
 from dragoon.gang.telling import Telling
+from dragoon.gang.waiting.freed import Freed
 from dragoon.gang.world import World
 from dragoon.kube.port import Api
 
@@ -82,24 +83,27 @@ class Looker:
         )
         self._memory: defaultdict[str, Memory] = defaultdict(Memory)
 
-    def room(self) -> None:
-        """Devices or nodes may have become free."""
-        self._planning.room += 1
+    def room(self, freed: Freed) -> None:
+        """Devices or nodes may have become free: gangs that this matters to are to be planned."""
+        for memory in self._memory.values():
+            memory.woken |= not memory.faulty and freed.matters(
+                memory.concern, never=memory.is_hopeless
+            )
 
     def forget(self, uid: str) -> None:
         """A Gang is gone."""
         self._memory.pop(uid, None)
-        self._planning.forget(uid)
+        self._planning.questions.forget(uid)
 
     def forget_all(self) -> None:
         """This process did not lead until now."""
         for uid in list(self._memory):
             self.forget(uid)
 
-    def waits_for_room(self, uid: str) -> bool:
-        """Whether the gang was found to have no room."""
+    def is_woken(self, uid: str) -> bool:
+        """Whether the gang was found to have no room, and there may be some now."""
         memory = self._memory.get(uid)
-        return memory is not None and memory.proposal is not None and bool(memory.proposal.refusal)
+        return memory is not None and memory.is_refused and memory.woken
 
     async def look(self, case: Case) -> None:
         """Takes a gang as far as it goes now, then writes how it stands."""
@@ -167,10 +171,10 @@ class Looker:
             for pod in case.pods
             if pod.raw is not None
         )
-        planned = self._planning.claims_of(gang)
+        planned = self._planning.questions.claims_of(gang)
         if plan is not None and plan.step is Step.WAIT:
             # Two plans over one device can only come of a leader's late write: here it shows.
-            snapshot = self._planning.snapshot(gang)
+            snapshot = self._planning.questions.snapshot(gang)
         else:
             snapshot = world.snapshot()
         job = self._job(gang, case)

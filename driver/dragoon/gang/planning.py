@@ -6,24 +6,35 @@ Planning is the only thing here that burns CPU; a thread does it on an immutable
 import asyncio
 import time
 from collections.abc import Callable
+from typing import Final, TypeVar
 
-from dragoon.allocator import Snapshot
-from dragoon.allocator.gang.model import Budget, GangAsk, Outcome, PlacementSnapshot
+from dragoon.allocator.gang.concern import Concern, concern
+from dragoon.allocator.gang.model import Budget, GangAsk, NoRoom, Outcome, PlacementSnapshot
 from dragoon.api.gang import GangObject
-from dragoon.api.gang_plan import PlannedClaim
-from dragoon.gang import asking
 from dragoon.gang.protocol import viewing
 from dragoon.gang.protocol.actions import RequestPlan
 from dragoon.gang.protocol.model import GangView, Proposal
+from dragoon.gang.questions import Questions
 from dragoon.gang.remembering import Case, Memory, Pace, Reporter
 from dragoon.gang.turns import Turns
+from dragoon.gang.waiting import ranking
+from dragoon.gang.waiting.making_room import make_room
 from dragoon.gang.world import World
+from dragoon.kube.backoff import Backoff
 
 Planner = Callable[[PlacementSnapshot, GangAsk, Budget], Outcome]
+Answer = TypeVar("Answer")
+
+_SHARE: Final = 5
+"""A gang that waits rests for this many times what its last plan took."""
+_ADVICE_S: Final = 2.0
+_LEAST_TRIES: Final = 8
+_MOST_TRIES: Final = 64
+"""Plans that a search for who could make room may cost: as many as take so many seconds."""
 
 
 class Planning:
-    """The planner's door. room: counts the times that devices or nodes may have become free."""
+    """The planner's door: one gang at a time, the first of the queue first."""
 
     def __init__(
         self,
@@ -40,22 +51,7 @@ class Planning:
         self._pace = pace
         self._clock = clock
         self._turns = Turns()
-        self._unpacked = viewing.Unpacked()
-        self._promises = asking.Promises(self.claims_of)
-        self.room = 0
-
-    def claims_of(self, gang: GangObject) -> tuple[PlannedClaim, ...]:
-        """The claims of a journaled plan. Raises InvalidInputError for a damaged journal."""
-        return self._unpacked.of(asking.gang_ref(gang), gang.status.plan)
-
-    def snapshot(self, gang: GangObject) -> Snapshot:
-        """The cluster with all that is promised to other gangs."""
-        return self._promises.snapshot(self._world.state, gang, self._world.copies.gangs.values())
-
-    def forget(self, uid: str) -> None:
-        """A Gang is gone."""
-        self._promises.drop(uid)
-        self._unpacked.forget(uid)
+        self.questions = Questions(world)
 
     def settle(self, uid: str, memory: Memory) -> None:
         """Ends a promise that is journaled now, or not wanted any more.
@@ -66,14 +62,13 @@ class Planning:
             return
         if memory.proposal is not None and not memory.proposal.refusal:
             memory.proposal = None
-        self._promises.drop(uid)
+        self.questions.drop(uid)
 
     def due(self, memory: Memory) -> float | None:
         """When to ask again: room may have come up since there was none. None: no reason to."""
-        refused = memory.proposal is not None and bool(memory.proposal.refusal)
-        if not refused or memory.room == self.room:
+        if not memory.is_refused or not memory.woken:
             return None
-        return memory.planned_at + max(self._pace.replan, 5 * memory.planned_for)
+        return memory.planned_at + max(memory.pause, _SHARE * memory.planned_for)
 
     async def plan(
         self, gang: GangObject, case: Case, view: GangView, request: RequestPlan, memory: Memory
@@ -84,52 +79,70 @@ class Planning:
         if case.faults:
             # Room does not help: only a change of what was written does, and that asks again.
             memory.proposal = Proposal(asked, refusal=case.faults[0].message)
-            memory.room = self.room
+            memory.woken = False
             memory.planned_at = self._clock()
             return
-        priority = max((pod.priority for pod in case.pods), default=0)
-        async with self._turns.turn(priority, gang.created):
-            memory.room = self.room
-            ask, placement = self._question(gang, case, view, request)
+        async with self._turns.turn(ranking.priority(case.pods), gang.created):
+            memory.woken = False
+            ask, placement = self.questions.ask(gang, case.pods, view.members, request, view.now)
             started = self._clock()
-            outcome = await self._in_thread(placement, ask)
+            outcome, memory.concern = await _in_thread(lambda: self._answer(placement, ask))
             memory.planned_at = self._clock()
             memory.planned_for = memory.planned_at - started
             memory.outcome = outcome
             memory.proposal = viewing.proposal_of(request.pods, outcome)
-            if not memory.proposal.refusal:
-                self._promises.propose(gang, memory.proposal.claims)
+            if memory.proposal.refusal:
+                self._slow_down(memory)
+                await self._advise(case, view, memory, placement, ask)
+            else:
+                memory.refusals = memory.vacated = memory.advised_at = None
+                self.questions.propose(gang, memory.proposal.claims)
         self._reporter.planned(outcome, memory.planned_for)
 
-    async def _in_thread(self, placement: PlacementSnapshot, ask: GangAsk) -> Outcome:
-        """The planner's answer. A thread cannot be stopped: whoever cancels waits for it too.
+    def _answer(self, placement: PlacementSnapshot, ask: GangAsk) -> tuple[Outcome, Concern | None]:
+        outcome = self._planner(placement, ask, Budget())
+        return outcome, concern(placement, ask) if isinstance(outcome, NoRoom) else None
 
-        Plans share what they find out about nodes, so no other may run beside it.
-        """
-        running = asyncio.ensure_future(asyncio.to_thread(self._planner, placement, ask, Budget()))
-        try:
-            return await asyncio.shield(running)
-        except asyncio.CancelledError:
-            await asyncio.wait({running})
-            raise
+    def _slow_down(self, memory: Memory) -> None:
+        """The next plan waits a little longer, and not in step with those of other gangs."""
+        if memory.refusals is None:
+            memory.refusals = Backoff(first=self._pace.replan, limit=self._pace.slowest)
+        memory.pause = memory.refusals.next()
 
-    def _question(
-        self, gang: GangObject, case: Case, view: GangView, request: RequestPlan
-    ) -> tuple[GangAsk, PlacementSnapshot]:
-        world = self._world
-        scene = asking.Scene(
-            gang,
-            gang.status.plan,
-            {pod.uid: pod for pod in case.pods},
-            view.members,
-            world.claim,
+    async def _advise(
+        self,
+        case: Case,
+        view: GangView,
+        memory: Memory,
+        placement: PlacementSnapshot,
+        ask: GangAsk,
+    ) -> None:
+        """Looks for holders of lower priority that would be enough; now and then, it costs plans."""
+        due = memory.advised_at is None or self._clock() >= memory.advised_at + self._pace.advice
+        if not due or not isinstance(memory.outcome, NoRoom) or memory.is_hopeless:
+            return
+        occupants = self.questions.occupants(case.pods, view.now)
+        tries = int(_ADVICE_S / max(memory.planned_for, _ADVICE_S / _MOST_TRIES))
+        memory.vacated = await _in_thread(
+            lambda: make_room(
+                placement,
+                ask,
+                occupants,
+                priority=ranking.priority(case.pods),
+                tries=max(_LEAST_TRIES, tries),
+            )
         )
-        asked = set(request.pods)
-        ask = asking.gang_ask(scene, request, others=world.copies.gangs.values(), now=view.now)
-        placement = PlacementSnapshot(
-            cluster=self.snapshot(gang),
-            nodes=world.node_facts(without=[pod.key for pod in case.pods if pod.uid in asked]),
-            extended=world.extended(),
-            priorities=world.priorities(),
-        )
-        return ask, placement
+        memory.advised_at = self._clock()
+
+
+async def _in_thread(work: Callable[[], Answer]) -> Answer:
+    """What planning answers. A thread cannot be stopped: whoever cancels waits for it too.
+
+    Plans share what they find out about nodes, so no other may run beside it.
+    """
+    running = asyncio.ensure_future(asyncio.to_thread(work))
+    try:
+        return await asyncio.shield(running)
+    except asyncio.CancelledError:
+        await asyncio.wait({running})
+        raise

@@ -4,7 +4,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from dragoon.allocator.gang.model import Outcome
+from dragoon.allocator.gang.concern import Concern
+from dragoon.allocator.gang.model import NoRoom, Outcome
+from dragoon.allocator.gang.vacating import Vacated
 from dragoon.api.gang import GangObject
 from dragoon.errors import DragoonError
 from dragoon.gang.discovering.checking import Fault
@@ -34,12 +36,15 @@ class Reporter(Protocol):
 class Pace:
     """Pauses, in seconds.
 
-    replan: between two plans of a gang that found no room, at least. status: between two writes of
-    a status in which only texts differ. conflict: until what was decided on something old is looked
-    at again.
+    replan: between two plans of a gang that found no room, at least; it is doubled with each plan
+    that finds none, up to slowest. advice: between two searches for who could make room. status:
+    between two writes of a status in which only texts differ. conflict: until what was decided on
+    something old is looked at again.
     """
 
     replan: float = 1.0
+    slowest: float = 15.0
+    advice: float = 30.0
     status: float = 5.0
     conflict: float = 0.2
     served: float = 30.0
@@ -49,7 +54,10 @@ class Pace:
 class Memory:
     """What this process remembers of one gang; all of it can be lost.
 
-    faulty: the planner was not asked because of a fault.
+    woken: something that concerns the gang has changed since the planner began. concern: None where
+    everything concerns it. refusals: those of the planner in a row, None after another answer; pause:
+    until it may be asked again, in seconds. vacated: who could make room; advised_at: when that was asked
+    for. faulty: the planner was not asked because of a fault.
     """
 
     wait: Wait | None = None
@@ -57,12 +65,27 @@ class Memory:
     outcome: Outcome | None = None
     planned_at: float = 0.0
     planned_for: float = 0.0
-    room: int = -1
+    woken: bool = False
+    concern: Concern | None = None
+    refusals: Backoff | None = None
+    pause: float = 0.0
+    vacated: Vacated | None = None
+    advised_at: float | None = None
     unsettled: bool = False
     faulty: bool = False
     told_at: float = 0.0
     notes: frozenset[Note] = frozenset()
     backoff: Backoff = field(default_factory=lambda: Backoff(first=0.5, limit=30.0))
+
+    @property
+    def is_refused(self) -> bool:
+        """Whether the planner's last answer was that there is no room."""
+        return self.proposal is not None and bool(self.proposal.refusal)
+
+    @property
+    def is_hopeless(self) -> bool:
+        """Whether not even an empty cluster had room."""
+        return isinstance(self.outcome, NoRoom) and self.outcome.never
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 
 from dragoon.allocator.gang.model import NoRoom, Outcome
+from dragoon.allocator.gang.vacating import Vacated
 from dragoon.api.gang import GangObject, GangStatus
 from dragoon.errors import ApiConflictError
 from dragoon.gang.protocol.actions import Note
@@ -12,6 +13,7 @@ from dragoon.gang.protocol.model import Member
 from dragoon.gang.remembering import Case, Memory, Pace, Reporter
 from dragoon.gang.standing.sight import Sight
 from dragoon.gang.standing.telling import is_urgent, merge_patch, status_of
+from dragoon.gang.waiting.making_room import told
 from dragoon.gang.world import World
 from dragoon.kube.port import GANGS, Api
 
@@ -60,6 +62,7 @@ class Telling:
             outcome=memory.outcome,
             notes=notes,
             blockers=self._blockers(memory.outcome),
+            room=self._room(memory.vacated),
             hints=case.hints,
             stuck_after=self._stuck_after,
         )
@@ -90,6 +93,16 @@ class Telling:
             return
         memory.told_at = self._clock()
         self._world.copies.observe(GANGS, stored)
+
+    def _room(self, vacated: Vacated | None) -> tuple[str, ...]:
+        """Who could make room, while all of them are there."""
+        if vacated is None or not vacated.occupants:
+            return ()
+        named = (pod.partition("/") for pod in vacated.pods)
+        there = all(
+            self._world.copies.pods.get(name, namespace) is not None for namespace, _, name in named
+        )
+        return told(vacated) if there else ()
 
     def _blockers(self, outcome: Outcome | None) -> tuple[str, ...]:
         """The gangs that hold what would help."""

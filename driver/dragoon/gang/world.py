@@ -14,7 +14,7 @@ import structlog
 from dragoon.allocator import ClusterState, Snapshot
 from dragoon.allocator.gang.model import NodeFacts
 from dragoon.allocator.gang.reading import extended_resources
-from dragoon.allocator.model import Slice
+from dragoon.allocator.model import PoolId, Slice
 from dragoon.allocator.usage import UNUSED
 from dragoon.api.gang import GangObject
 from dragoon.errors import DragoonError
@@ -25,6 +25,8 @@ from dragoon.gang.discovering.table import OBJECTS
 from dragoon.gang.protocol.facts import pool_id
 from dragoon.gang.protocol.model import RuleFacts
 from dragoon.gang.records import JobRecord, PodRecord, Raw
+from dragoon.gang.waiting import freed
+from dragoon.gang.waiting.freed import Freed
 from dragoon.kube.informer import Change, Key
 from dragoon.kube.port import Resource
 
@@ -43,13 +45,13 @@ class FamilyKey(NamedTuple):
 
 
 class Listener(NamedTuple):
-    """Who is told. family: something of it changed. room: devices or nodes may have become free.
+    """Who is told. family: something of it changed. room: what may have become free.
 
     gone: a Gang with this UID is not there any more, or a rule has changed.
     """
 
     family: Callable[[FamilyKey], None]
-    room: Callable[[], None]
+    room: Callable[[Freed], None]
     swept: Callable[[], None]
 
 
@@ -131,13 +133,13 @@ class World:
         return {*self._families, *self._gangs_of}
 
     @property
-    def jobs_by_uid(self) -> Mapping[str, JobRecord]:
-        return self._jobs
-    @property
     def ground(self) -> Ground:
         """What the numbers of groups are read from."""
         return Ground(self.copies.groups, self._jobs)
 
+    @property
+    def jobs_by_uid(self) -> Mapping[str, JobRecord]:
+        return self._jobs
 
     def pending_claims(self) -> frozenset[str]:
         """UIDs of unallocated claims of pods that kube-scheduler may schedule now."""
@@ -221,8 +223,9 @@ class World:
         for pod in (old, new):
             for family in () if pod is None else self._families_of(pod):
                 self._listener.family(family)
-        if old is not None and (old.node or old.nominated) and (new is None or new.ended):
-            self._listener.room()
+        node = "" if old is None else old.node or old.nominated
+        if node and (new is None or new.ended):
+            self._listener.room(freed.by_node(node))
 
     def _families_of(self, pod: PodRecord) -> Iterable[FamilyKey]:
         """The family whose label it has, and those whose claims it uses."""
@@ -271,23 +274,24 @@ class World:
             self._read(self.state.put_claim, change.new)
         for family in set(self._families_using(change.key)):
             self._listener.family(family)
-        had = change.old is not None and bool((change.old.get("status") or {}).get("allocation"))
-        has = change.new is not None and bool((change.new.get("status") or {}).get("allocation"))
+        had, has = (
+            ((one or {}).get("status") or {}).get("allocation") for one in (change.old, change.new)
+        )
         if had and not has:
-            self._listener.room()
+            self._listener.room(freed.by_claim(had))
 
     def _slice(self, change: Change[Slice]) -> None:
         if change.new is None:
             self.state.drop_slice(change.key.name)
         else:
             self.state.put_slice_record(change.new)
-        self._listener.room()
+        self._listener.room(freed.FLEET)
 
     def _node(self, change: Change[NodeFacts]) -> None:
         if change.new is None:
             self.state.forget_node(change.key.name)
         if change.old is None or change.new is None or _differs(change.old, change.new):
-            self._listener.room()
+            self._listener.room(freed.FLEET)
         if change.new is None:
             for key in self._on_node.get(change.key.name, ()):
                 pod = self.copies.pods.get(key.name, key.namespace)
@@ -299,7 +303,7 @@ class World:
             self.state.drop_rule(change.key.name)
         else:
             self._read(self.state.put_rule, change.new.raw)
-        self._listener.room()
+        self._listener.room(freed.FLEET)
         self._listener.swept()
         for family in self._families_of_rule(change):
             self._listener.family(family)
@@ -319,7 +323,7 @@ class World:
             self.state.drop_class(change.key.name)
         else:
             self._read(self.state.put_class, change.new)
-        self._listener.room()
+        self._listener.room(freed.FLEET)
 
     def _gang(self, change: Change[GangObject]) -> None:
         for uid in _pods_of(change.old) if change.old is not None else ():
@@ -337,7 +341,7 @@ class World:
         if change.new is None:
             self._listener.swept()
         if _promised(change.old) != _promised(change.new):
-            self._listener.room()
+            self._listener.room(freed.by_pools(_pools_of(change.old)))
 
     def _job(self, change: Change[JobRecord]) -> None:
         if change.old is not None:
@@ -375,6 +379,12 @@ def _pods_of(gang: GangObject) -> Iterable[str]:
     if plan is not None:
         yield from (member.uid for member in plan.members)
         yield from (member.uid for member in plan.held)
+
+
+def _pools_of(gang: GangObject | None) -> Iterable[PoolId]:
+    """The pools in which a gang has, or had, devices."""
+    plan = None if gang is None else gang.status.plan
+    return () if plan is None else map(pool_id, plan.pools)
 
 
 def _promised(gang: GangObject | None) -> tuple[object, ...]:

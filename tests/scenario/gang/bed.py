@@ -201,9 +201,12 @@ class Bed:
         scheduler: str = "default-scheduler",
         scope: str = "",
         namespace: str = SPACE,
+        annotations: Mapping[str, str] | None = None,
+        **spec: Any,
     ) -> Object:
+        """A pod of a gang. spec: more fields of its spec."""
         meta: Object = {"name": name, "namespace": namespace, "labels": {LABEL: gang}}
-        meta["annotations"] = {ANNOTATION_SIZE: size} if size else {}
+        meta["annotations"] = {**({ANNOTATION_SIZE: size} if size else {}), **(annotations or {})}
         if scope:
             meta["annotations"][ANNOTATION_SCOPE] = scope
         if slot:
@@ -224,6 +227,7 @@ class Bed:
                     "schedulerName": scheduler,
                     "containers": [container],
                     "resourceClaims": [{"name": "gpu", **entry}],
+                    **spec,
                 },
             },
         )

@@ -44,7 +44,9 @@ class Silent:
 
 
 def bench(planner: Planner) -> Planning:
-    world = World(Copies(MemoryApi()), Listener(lambda _key: None, lambda: None, lambda: None))
+    world = World(
+        Copies(MemoryApi()), Listener(lambda _key: None, lambda _freed: None, lambda: None)
+    )
     return Planning(world, planner, Silent(), pace=Pace())
 
 
@@ -63,7 +65,7 @@ def view_of(planning: Planning, own: GangObject) -> GangView:
         members=(),
         claims={},
         rules=(),
-        snapshot=planning.snapshot(own),
+        snapshot=planning.questions.snapshot(own),
         nodes=frozenset(),
     )
 
@@ -104,12 +106,22 @@ async def test_a_plan_that_is_cancelled_lets_no_other_run_beside_it() -> None:
 async def test_a_refusal_is_asked_again_only_when_room_came_up_and_not_all_the_time() -> None:
     planner, memory = Planner(), Memory()
     planner.go.set()
-    world = World(Copies(MemoryApi()), Listener(lambda _key: None, lambda: None, lambda: None))
-    planning = Planning(world, planner, Silent(), pace=Pace(replan=1.0), clock=lambda: 100.0)
-    await ask(planning, memory)
-    assert planning.due(memory) is None
-    planning.room += 1
-    assert planning.due(memory) == 101.0
+    world = World(
+        Copies(MemoryApi()), Listener(lambda _key: None, lambda _freed: None, lambda: None)
+    )
+    pace = Pace(replan=1.0, slowest=3.0)
+    planning = Planning(world, planner, Silent(), pace=pace, clock=lambda: 100.0)
+    pauses = []
+    for _ in range(6):
+        await ask(planning, memory)
+        assert planning.due(memory) is None
+        memory.woken = True
+        due = planning.due(memory)
+        assert due is not None
+        pauses.append(due - 100.0)
+    assert 0.5 <= pauses[0] <= 1.0
+    assert 1.0 <= pauses[1] <= 2.0
+    assert all(1.5 <= pause <= 3.0 for pause in pauses[2:])
 
 
 async def test_room_that_comes_up_while_the_planner_thinks_is_a_reason_to_ask_again() -> None:
@@ -117,7 +129,7 @@ async def test_room_that_comes_up_while_the_planner_thinks_is_a_reason_to_ask_ag
     planning = bench(planner)
     asking = asyncio.ensure_future(ask(planning, memory))
     await until_called(planner, 1)
-    planning.room += 1
+    memory.woken = True
     planner.go.set()
     await asking
     assert planning.due(memory) is not None
@@ -126,7 +138,7 @@ async def test_room_that_comes_up_while_the_planner_thinks_is_a_reason_to_ask_ag
 async def test_a_gang_with_a_fault_is_not_planned_and_not_looked_at_again_for_nothing() -> None:
     planner, memory = Planner(), Memory()
     planning = bench(planner)
-    planning.room += 1
+    memory.woken = True
     own, member = gang(), pod("a")
     case = Case(own, (member,), faults=(Fault("TwoSizes", "size: found 2 and 3"),))
     await planning.plan(own, case, view_of(planning, own), RequestPlan((member.uid,)), memory)

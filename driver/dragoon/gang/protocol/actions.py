@@ -6,6 +6,7 @@ comes alone: what it announces is done only after it was written.
 
 from dataclasses import dataclass
 
+from dragoon.api.gang import Reservation
 from dragoon.api.gang_plan import Plan
 from dragoon.gang.protocol.model import Kind, Raw, Ref, Wait
 
@@ -16,6 +17,14 @@ class Journal:
 
     gang: Ref
     plan: Plan | None
+
+
+@dataclass(frozen=True, slots=True)
+class Reserve:
+    """Write status.reservation, if the Gang is still at this version; None removes it."""
+
+    gang: Ref
+    reservation: Reservation | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,6 +170,7 @@ class Note:
 
 Action = (
     Journal
+    | Reserve
     | CreateRule
     | AmendRule
     | DeleteRule

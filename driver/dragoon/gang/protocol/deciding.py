@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from dragoon.api.gang_plan import Plan, Step
 from dragoon.gang.protocol import committing, fencing, holding, undoing
 from dragoon.gang.protocol.actions import Action, DeleteRule, Note
-from dragoon.gang.protocol.facts import fences
+from dragoon.gang.protocol.facts import fences, missing_fences
 from dragoon.gang.protocol.model import GangView, Settings
 from dragoon.gang.protocol.rounds import advance, next_round
 
@@ -30,9 +30,12 @@ def decide(view: GangView, settings: Settings) -> tuple[Action, ...]:
 
 
 def _without_plan(view: GangView) -> tuple[Action, ...]:
-    # A rule that was written late, by a leader that had lost its lease.
-    late = tuple(DeleteRule(rule) for rule in fences(view).values())
-    return late or (() if view.deleting else next_round(view))
+    # What was reserved before, and rules written late, by a leader that had lost its lease.
+    reserved = () if view.deleting else view.reserved
+    late = tuple(DeleteRule(rule) for pool, rule in fences(view).items() if pool not in reserved)
+    if late or view.deleting:
+        return late
+    return missing_fences(view, reserved) or next_round(view)
 
 
 def _step(view: GangView, plan: Plan, settings: Settings) -> tuple[Action, ...]:

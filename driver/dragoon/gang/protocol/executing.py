@@ -25,6 +25,7 @@ from dragoon.gang.protocol.actions import (
     Mark,
     Nominate,
     Nudge,
+    Reserve,
     Suspend,
     Ungate,
     WriteAllocation,
@@ -101,6 +102,13 @@ class Executor:
     async def _(self, action: Journal) -> Written:
         meta = {"resourceVersion": action.gang.version}
         body = {"metadata": meta, "status": {"plan": _whole(action.plan)}}
+        return await self._patch(GANGS, action.gang, body, "status")
+
+    @_write.register
+    async def _(self, action: Reserve) -> Written:
+        meta = {"resourceVersion": action.gang.version}
+        found = None if action.reservation is None else wire(action.reservation)
+        body = {"metadata": meta, "status": {"reservation": found}}
         return await self._patch(GANGS, action.gang, body, "status")
 
     @_write.register

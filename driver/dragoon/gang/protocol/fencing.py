@@ -44,7 +44,8 @@ def fence(view: GangView, plan: Plan, settings: Settings) -> tuple[Action, ...]:
     if missing:
         # Rules that have to be written now did not stand when it was waited for them.
         return (Journal(view.gang, unfenced(plan)),) if plan.fenced else missing
-    extra = tuple(DeleteRule(rule) for pool, rule in fences(view).items() if pool not in wanted)
+    kept = {*wanted, *view.reserved}
+    extra = tuple(DeleteRule(rule) for pool, rule in fences(view).items() if pool not in kept)
     if extra:
         return extra
     if plan.fenced:

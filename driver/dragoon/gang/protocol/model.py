@@ -13,6 +13,7 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 from dragoon.allocator import Snapshot
+from dragoon.allocator.model import PoolId
 from dragoon.api.gang import Owner
 from dragoon.api.gang_plan import Plan, PlannedClaim, PlannedMember, PlannedPool
 
@@ -164,7 +165,7 @@ class GangView:
     and what is held of them. listed: this view was made from a list of all claims that began after
     the last write of this gang. misfits: planned pods that do not fit on their planned node any
     more, and why, by UID (absent: fits). nodes: names of all nodes. wait, proposal: what this
-    process remembers. suspended: the owner Job's spec.suspend. owner: the Job to suspend, with
+    process remembers. reserved: pools that are kept for the gang while it waits. suspended: the owner Job's spec.suspend. owner: the Job to suspend, with
     which all members go; None where the members have another owner or none. While the plan says that
     a Job is suspended, that Job, whether it has pods or not; None where it is gone.
     """
@@ -179,6 +180,7 @@ class GangView:
     snapshot: Snapshot
     nodes: frozenset[str]
     backlog: Backlog = Backlog()
+    reserved: tuple[PoolId, ...] = ()
     maximum: int = 0
     deleting: bool = False
     plan: Plan | None = None

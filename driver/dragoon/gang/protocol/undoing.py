@@ -40,7 +40,7 @@ def release(view: GangView, plan: Plan) -> tuple[Action, ...]:
     undo = tuple(ClearAllocation(claim.ref) for claim in written) + _nominations(view, plan)
     if undo:
         return undo
-    kept = set(held_pools(plan))
+    kept = {*held_pools(plan), *(() if view.deleting else view.reserved)}
     unneeded = tuple(DeleteRule(rule) for pool, rule in fences(view).items() if pool not in kept)
     return unneeded or _over(view, plan)
 

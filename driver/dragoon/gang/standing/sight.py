@@ -23,7 +23,7 @@ class Sight:
     """What was seen of one gang. plan: as journaled. faults: of the whole gang.
 
     outcome: the planner's last answer, None where it was not asked. blockers: gangs that hold what
-    would help. hints: what is known of missing pods and claims, one text each. stuck_after: seconds
+    would help. room: who of lower priority could make room, line by line. hints: what is known of missing pods and claims, one text each. stuck_after: seconds
     for which kube-scheduler has to call a member unschedulable before its node is avoided.
     """
 
@@ -36,6 +36,7 @@ class Sight:
     outcome: Outcome | None = None
     notes: Sequence[Note] = ()
     blockers: Sequence[str] = ()
+    room: Sequence[str] = ()
     hints: Sequence[str] = field(default=())
     stuck_after: float = 30.0
 
@@ -93,7 +94,6 @@ class Sight:
         }
 
     @property
-    @property
     def wrong(self) -> list[Fault]:
         """What a person has to change."""
         return [fault for fault in self.faults if not fault.waits]
@@ -103,6 +103,7 @@ class Sight:
         """What has to be there before it is known how many members there are; not once it runs."""
         return [fault for fault in self.faults if fault.waits and self.plan is None]
 
+    @property
     def gathers(self) -> bool:
         """Whether pods or claims are missing, or what says how many there have to be."""
         missing = self.pods_missing or self.incomplete or self.waited_for
@@ -128,9 +129,9 @@ class Sight:
 
     def missing(self, most_hints: int) -> str:
         """How many pods or claims are missing, and what is known about why."""
-        hints = "".join(f"; {hint}" for hint in self.hints[:most_hints])
         if self.waited_for:
             return self.waited_for[0].message
+        hints = "".join(f"; {hint}" for hint in self.hints[:most_hints])
         if self.pods_missing:
             return f"{self.pods_missing} of {self.minimum} pods{hints}"
         return f"claims of {_named(self.incomplete)}{hints}"

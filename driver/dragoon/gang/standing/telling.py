@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-from dragoon.allocator.gang.model import GangPlan, NoRoom, Refused, SearchStopped
+from dragoon.allocator.gang.model import GangPlan, NoRoom, Outcome, Refused, SearchStopped
 from dragoon.api.gang import Avoided, GangStatus, Members, Phase, wire
 from dragoon.api.gang_plan import Step
 from dragoon.gang.standing.conditions import conditions
@@ -156,7 +156,13 @@ def _explanation(sight: Sight, phase: Phase) -> tuple[str, ...]:
         return _lines(fault.message for fault in sight.wrong)
     if phase is not Phase.WAITING:
         return ()
-    match sight.outcome:
+    more = [f"held by gang {name}" for name in sight.blockers]
+    return reasons(sight.outcome, (*more, *sight.room))
+
+
+def reasons(outcome: Outcome | None, more: Iterable[str] = ()) -> tuple[str, ...]:
+    """Why there is no placement, line by line. more: what else is known about no room."""
+    match outcome:
         case NoRoom() as found:
             lines = [found.message]
             lines += [
@@ -165,8 +171,7 @@ def _explanation(sight: Sight, phase: Phase) -> tuple[str, ...]:
             ]
             if found.change is not None:
                 lines.append(f"it would fit: {found.change.text}")
-            lines += [f"held by gang {name}" for name in sight.blockers]
-            return _lines((*lines, *found.explanation))
+            return _lines((*lines, *more, *found.explanation))
         case SearchStopped() as stopped:
             return _lines((stopped.message,))
         case Refused() as refused:

@@ -1,0 +1,85 @@
+"""The planner's questions: the ask of a gang, and the cluster as this gang may use it."""
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+
+from dragoon.allocator import Snapshot
+from dragoon.allocator.gang.model import GangAsk, PlacementSnapshot
+from dragoon.allocator.gang.vacating import Occupant
+from dragoon.api.gang import GangObject
+from dragoon.api.gang_plan import PlannedClaim
+from dragoon.gang import asking
+from dragoon.gang.protocol import viewing
+from dragoon.gang.protocol.actions import RequestPlan
+from dragoon.gang.protocol.model import Member
+from dragoon.gang.records import PodRecord
+from dragoon.gang.waiting.occupants import occupants
+from dragoon.gang.world import World
+
+
+class Questions:
+    """Asks made from what the informers show, and what is promised and not written yet."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self._unpacked = viewing.Unpacked()
+        self._promises = asking.Promises(self.claims_of)
+
+    def claims_of(self, gang: GangObject) -> tuple[PlannedClaim, ...]:
+        """The claims of a journaled plan. Raises InvalidInputError for a damaged journal."""
+        return self._unpacked.of(asking.gang_ref(gang), gang.status.plan)
+
+    def propose(self, gang: GangObject, claims: Sequence[PlannedClaim]) -> None:
+        """What the planner gave a gang: others see it as taken until it is dropped."""
+        self._promises.propose(gang, claims)
+
+    def drop(self, uid: str) -> None:
+        """The proposal of a gang is over: journaled, or not wanted any more."""
+        self._promises.drop(uid)
+
+    def forget(self, uid: str) -> None:
+        """A Gang is gone."""
+        self._promises.drop(uid)
+        self._unpacked.forget(uid)
+
+    def snapshot(self, gang: GangObject) -> Snapshot:
+        """The cluster with all that is promised to other gangs."""
+        return self._promises.snapshot(self._world.state, gang, self._world.copies.gangs.values())
+
+    def ask(
+        self,
+        gang: GangObject,
+        pods: Sequence[PodRecord],
+        members: Sequence[Member],
+        request: RequestPlan,
+        now: datetime,
+    ) -> tuple[GangAsk, PlacementSnapshot]:
+        """What to plan, and where. pods, members: of the gang, as records and for the protocol.
+
+        Raises InvalidInputError for an amount that cannot be read.
+        """
+        world = self._world
+        by_uid = {pod.uid: pod for pod in pods}
+        scene = asking.Scene(gang, gang.status.plan, by_uid, members, world.claim)
+        asked = set(request.pods)
+        ask = asking.gang_ask(scene, request, others=world.copies.gangs.values(), now=now)
+        moving = [pod.key for pod in pods if pod.uid in asked and not pod.node]
+        placement = PlacementSnapshot(
+            cluster=self.snapshot(gang),
+            nodes=world.node_facts(without=moving),
+            extended=world.extended(),
+            priorities=world.priorities(),
+        )
+        return ask, placement
+
+    def occupants(self, own: Iterable[PodRecord], now: datetime) -> tuple[Occupant, ...]:
+        """All who hold what a gang could use, but for its own pods."""
+        world = self._world
+        mine = {pod.uid for pod in own}
+        names = {one.uid: str(one) for one in world.copies.gangs.values()}
+        return occupants(
+            (pod for pod in world.copies.pods.values() if pod.uid not in mine),
+            gang_of=lambda pod: names.get(world.planned_by(pod.uid), ""),
+            jobs=world.jobs_by_uid,
+            now=now,
+        )
