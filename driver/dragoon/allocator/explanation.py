@@ -3,21 +3,36 @@
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 
-from dragoon.allocator.findings import Explanation, Funnel, GroupFinding, Loser
+from dragoon.allocator.findings import Explanation, Funnel, GroupFinding, Loser, Step
 from dragoon.allocator.model import DeviceId
 
 
 def reason(explanation: Explanation) -> str:
     """One sentence: why there is no solution."""
-    for alternatives in _by_request(explanation.funnels):
-        if all(funnel.is_short for funnel in alternatives):
-            if len(alternatives) == 1:
-                return _short(alternatives[0])
-            return "none of the alternatives fits: " + "; ".join(map(_short, alternatives))
+    alternatives = too_short(explanation)
+    if len(alternatives) == 1:
+        return _short(alternatives[0])
+    if alternatives:
+        return "none of the alternatives fits: " + "; ".join(map(_short, alternatives))
     for group in explanation.groups:
         if group.is_short:
             return _split(group)
     return "each request and each constraint can be met alone, but not all of them together"
+
+
+def too_short(explanation: Explanation) -> Sequence[Funnel]:
+    """The first request of which no alternative finds enough devices; empty where each has one."""
+    for alternatives in _by_request(explanation.funnels):
+        if all(funnel.is_short for funnel in alternatives):
+            return alternatives
+    return ()
+
+
+def deciding_step(funnel: Funnel) -> Step | None:
+    """The first step after which too few are left; None where too few were there before any."""
+    if funnel.total < funnel.needed:
+        return None
+    return next((step for step in funnel.steps if step.left < funnel.needed), None)
 
 
 def lines(explanation: Explanation) -> list[str]:
@@ -76,15 +91,14 @@ def _group(group: GroupFinding) -> Iterator[str]:
 def _short(funnel: Funnel) -> str:
     wanted = f"all {_devices(funnel.needed)}" if funnel.everything else _devices(funnel.needed)
     text = f"request {funnel.request} of claim {funnel.claim} needs {wanted}"
-    before = funnel.total
-    if before < funnel.needed:
-        return f"{text}, there are {before} in the pools of the node"
-    for step in funnel.steps:
-        if step.left < funnel.needed:
-            example = f"; for example {_loser(step.losers[0])}" if step.losers else ""
-            return f"{text}, {before} are there before '{step.name}' and {step.left} after{example}"
-        before = step.left
-    return text
+    if funnel.total < funnel.needed:
+        return f"{text}, there are {funnel.total} in the pools of the node"
+    step = deciding_step(funnel)
+    if step is None:
+        return text
+    example = f"; for example {_loser(step.losers[0])}" if step.losers else ""
+    before = step.left + step.lost
+    return f"{text}, {before} are there before '{step.name}' and {step.left} after{example}"
 
 
 def _split(group: GroupFinding) -> str:

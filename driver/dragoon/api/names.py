@@ -48,6 +48,9 @@ LABEL_GANG_ONLY: Final = "dragoon.dev/gang-only"
 LABEL_COEXIST: Final = "dragoon.dev/coexist"
 """On a Node, `true`: publish cards without a taint although somebody else offers them too."""
 
+LABEL_GANG_UID: Final = "dragoon.dev/gang-uid"
+"""On a DeviceTaintRule of a gang: the gang's UID."""
+
 FINALIZER: Final = "resource.kubernetes.io/delete-protection"
 
 _UID = re.compile(r"[0-9A-Za-z][0-9A-Za-z-]{0,62}")

@@ -89,7 +89,7 @@ def try_injection(files: Sequence[Path], ids: Sequence[str], config: Any) -> Tri
     skipped: list[str] = []
     offered: list[str] = []
     for file in files:
-        document = _read(file)
+        document = read_spec(file)
         try:
             spec = cdi.decode(document)
             wrong = "; ".join(cdi_check.problems(spec))
@@ -168,8 +168,8 @@ def _state(file: Path, wanted: bytes) -> FileState:
         raise StateError(f"{file}: {error.strerror}") from error
 
 
-def _read(file: Path) -> bytes:
-    """The file as JSON: a spec may be YAML."""
+def read_spec(file: Path) -> bytes:
+    """A CDI file as JSON: a spec may be YAML. Raises StateError."""
     try:
         data = file.read_bytes()
     except OSError as error:

@@ -32,6 +32,12 @@ _STATES: Final = {
     "unknown": "not known",
 }
 
+_AFTER: Final = {
+    "WAIT001": "kubectl get deviceclasses",
+    "WAIT013": "kubectl get resourceclaims,resourceclaimtemplates",
+    "WAIT015": "dragoon check --category api",
+}
+
 
 @click.command()
 @click.argument("what", metavar="claim/NAME|pod/NAME|gang/NAME")
@@ -62,6 +68,10 @@ def _print(found: Explained) -> None:
     click.echo(f"{found.kind} {found.name}: {state}")
     if found.state != "allocated" or found.kind == "Gang":
         click.echo(f"  {found.message}")
+    if found.cause is not None:
+        click.echo(f"  {found.cause.code} {found.cause.title}")
+        click.echo(f"    remedy: {found.cause.remedy}")
+        click.echo(f"    see:    {found.cause.anchor}")
     for one in found.given:
         print_section(f"claim {one.claim} has", _given(one))
         print_section("why these", one.why)
@@ -95,4 +105,4 @@ def _next(found: Explained, about: objects.Named, namespace: str) -> Iterable[st
     elif found.state == "allocated":
         yield from (f"dragoon status node/{node}" for one in found.given for node in one.nodes)
     else:
-        yield "dragoon status"
+        yield _AFTER.get(found.cause.code if found.cause else "", "dragoon status")

@@ -8,7 +8,7 @@ import yaml
 
 from dragoon.api.names import DRIVER_NAME
 from dragoon.app import config, controller_config, permissions
-from dragoon.diagnose.linting import checks
+from dragoon.diagnose import reference as diagnoses
 from dragoon.prepare.status import reference as refusals
 from dragoon.telemetry import gang_metrics, metrics
 
@@ -54,7 +54,7 @@ def command(ctx: click.Context, page: str) -> None:
     root = ctx.find_root().command
     assert isinstance(root, click.Group)  # noqa: S101 - this command hangs below the group
     pages: dict[str, Callable[[], str]] = {
-        "checks": checks.reference,
+        "checks": diagnoses.checks,
         "cli": lambda: cli_reference(root),
         "configuration": lambda: config.reference() + controller_config.reference(),
         "metrics": lambda: metrics.reference() + gang_metrics.reference(),

@@ -3,6 +3,7 @@
 from typing import Any, Final
 
 from dragoon.allocator import Explanation
+from dragoon.diagnose.codes import Check
 from dragoon.diagnose.explaining import Explained, Given
 from dragoon.diagnose.gangs import GangAnswer
 from dragoon.diagnose.placing import Placement
@@ -22,6 +23,7 @@ def explained(answer: Explained) -> Data:
         "about": {"kind": answer.kind, "name": answer.name},
         "state": answer.state,
         "message": answer.message,
+        "cause": None if answer.cause is None else _cause(answer.cause),
         "allocated": [_given(one) for one in answer.given],
         "pending": list(answer.pending),
         "placement": None if answer.placement is None else placement(answer.placement),
@@ -113,6 +115,15 @@ def funnel(explanation: Explanation) -> Data:
             for one in explanation.groups
         ],
         "pools": [{"pool": one.pool, "problem": one.problem} for one in explanation.pools],
+    }
+
+
+def _cause(check: Check) -> Data:
+    return {
+        "code": check.code,
+        "title": check.title,
+        "remedy": check.remedy,
+        "docs": check.anchor,
     }
 
 

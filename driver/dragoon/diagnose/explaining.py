@@ -6,7 +6,9 @@ from typing import Any, Final
 
 from dragoon.allocator import Allocated, lines
 from dragoon.api.gang import ANNOTATION_SIZE, LABEL, GangObject
+from dragoon.diagnose import waiting
 from dragoon.diagnose.cluster import Cluster, released
+from dragoon.diagnose.codes import Check
 from dragoon.diagnose.devices import GivenDevice, given, nodes_of
 from dragoon.diagnose.documents import Origin
 from dragoon.diagnose.gangs import GangAnswer, answer, find_gang, wish_of
@@ -49,7 +51,7 @@ class Explained:
     state: `allocated`, `stranded` for a pod that was bound past kube-scheduler and that nobody
     allocates for, or the verdict on what is not. given: claims that have devices.
     pending: names of claims that have none; placement and remedies are about them together. gang:
-    what the planner says of a gang now.
+    what the planner says of a gang now. cause: why it waits, as a code.
     """
 
     kind: str
@@ -63,6 +65,7 @@ class Explained:
     findings: tuple[Finding, ...] = ()
     notes: tuple[str, ...] = ()
     gang: GangAnswer | None = None
+    cause: Check | None = None
 
     @property
     def is_fine(self) -> bool:
@@ -173,6 +176,7 @@ def _explained(cluster: Cluster, question: _Question) -> Explained:
         placement=placement,
         remedies=None if fits else remedies(cluster, claims, pod),
         notes=(*answer.notes, *limits),
+        cause=waiting.reason(placement, claims, cluster.view.classes),
     )
 
 

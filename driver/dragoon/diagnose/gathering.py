@@ -22,10 +22,18 @@ async def gather(api: Api, *, source: str = "the cluster") -> ClusterSnapshot:
     cannot be asked, or does not let DeviceClasses, ResourceSlices and ResourceClaims be read.
     """
     fields = tuple(PARTS)
+    version = await _version(api)
     found = await asyncio.gather(*(_list(api, field, PARTS[field]) for field in fields))
     parts = {field: items for field, (items, _) in zip(fields, found, strict=True)}
     missing = tuple(note for _, note in found if note)
-    return ClusterSnapshot(source=source).replacing(**parts, missing=missing)
+    return ClusterSnapshot(source=source, version=version).replacing(**parts, missing=missing)
+
+
+async def _version(api: Api) -> str:
+    try:
+        return await api.version()
+    except ApiForbiddenError:
+        return ""
 
 
 async def _list(api: Api, field: str, resource: Resource) -> tuple[tuple[Raw, ...], str]:

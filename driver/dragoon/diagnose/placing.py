@@ -39,7 +39,8 @@ class Placement:
     node: where they fit, or the node that comes nearest and that the explanation is about; empty
     where there is none. allocations: raw, in the order of the claims. fitting: nodes on which they
     fit, looked: nodes that were tried. refused: nodes that the pod may not run on, counted by
-    reason. others: reasons on the other nodes that were tried, counted.
+    reason. others: reasons on the other nodes that were tried, counted. failed: the allocator
+    refused the claims themselves.
     """
 
     verdict: Verdict
@@ -51,6 +52,7 @@ class Placement:
     looked: int = 0
     refused: tuple[tuple[str, int], ...] = ()
     others: tuple[tuple[str, int], ...] = ()
+    failed: bool = False
 
     def funnel(self) -> list[str]:
         """The explanation as text."""
@@ -81,7 +83,8 @@ def place(
         tally = _tried(cluster, claims, pod, first=first)
     except DragoonError as error:
         unknown = isinstance(error, UnsupportedError)
-        return Placement(Verdict.UNKNOWN if unknown else Verdict.NEVER, str(error))
+        verdict = Verdict.UNKNOWN if unknown else Verdict.NEVER
+        return Placement(verdict, str(error), failed=True)
     if tally.fits:
         found = _fitting(tally)
     elif tally.misfits:

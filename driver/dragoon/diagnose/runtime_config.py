@@ -28,6 +28,10 @@ class RuntimeCdi:
     folders: tuple[str, ...]
     problems: tuple[str, ...] = ()
 
+    def reads(self, folder: str) -> bool:
+        """Whether specs in that folder are read."""
+        return _same(folder) in map(_same, self.folders)
+
 
 def read_config(text: str, folder: str) -> RuntimeCdi:
     """What the configuration says, and what is wrong with it for specs in `folder`.

@@ -43,9 +43,12 @@ def load(path: Path) -> ClusterSnapshot:
             f"of Dragoon ({__version__}) reads {API_VERSION}",
             hint="use the version of Dragoon that saved it, or save it again",
         )
-    missing = tuple(text(one) for one in listed(headers[0].raw.get("missing")))
+    header = headers[0].raw
+    missing = tuple(text(one) for one in listed(header.get("missing")))
     objects = [item.raw for item in found.items]
-    return ClusterSnapshot.of(objects, source=str(path)).replacing(missing=missing)
+    return ClusterSnapshot.of(objects, source=str(path)).replacing(
+        missing=missing, version=text(header.get("kubernetes"))
+    )
 
 
 def save(snapshot: ClusterSnapshot, folder: Path) -> tuple[Path, ...]:
@@ -59,6 +62,7 @@ def save(snapshot: ClusterSnapshot, folder: Path) -> tuple[Path, ...]:
         "kind": KIND,
         "dragoon": __version__,
         "source": snapshot.source,
+        "kubernetes": snapshot.version,
         "missing": list(snapshot.missing),
     }
     contents: dict[str, Any] = {_HEADER_FILE: header}

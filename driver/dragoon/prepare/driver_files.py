@@ -46,6 +46,16 @@ def driver_edits(driver_root: Path, dev_root: Path, driver_version: str | None) 
     return Edits(device_nodes=tuple(_control_nodes(dev_root)), mounts=mounts)
 
 
+def has_libraries(driver_root: Path, version: str) -> bool:
+    """Whether libcuda of that version is below the root."""
+    return any((driver_root / one / f"libcuda.so.{version}").exists() for one in LIBRARY_FOLDERS)
+
+
+def missing_nodes(dev_root: Path) -> tuple[str, ...]:
+    """The control device files that containers need and that are not there."""
+    return tuple(f"/{one}" for one in sorted(_NEEDED) if not (dev_root / one).exists())
+
+
 def _control_nodes(dev_root: Path) -> Iterator[DeviceNode]:
     for name in _CONTROL:
         host = dev_root / name

@@ -69,14 +69,23 @@ def describe(owners: Sequence[Owner]) -> str:
     )
 
 
-def _plugins(node: Object, inventory: Inventory) -> list[Owner]:
-    """Resources of a device plugin. Which cards it means is not told: all of them."""
-    cards = tuple(gpu.address for gpu in inventory.gpus)
+def plugin_resources(node: Object) -> list[tuple[str, str]]:
+    """GPUs that a device plugin offers on the node: resource and amount."""
     allocatable = (node.get("status") or {}).get("allocatable") or {}
     return [
-        Owner(resource, f"a device plugin offers {resource}: {amount}", cards)
+        (resource, str(amount))
         for resource, amount in allocatable.items()
-        if cards and resource.startswith(_PLUGIN_RESOURCES) and _is_some(amount)
+        if resource.startswith(_PLUGIN_RESOURCES) and _is_some(amount)
+    ]
+
+
+def _plugins(node: Object, inventory: Inventory) -> list[Owner]:
+    """Of a device plugin. Which cards it means is not told: all of them."""
+    cards = tuple(gpu.address for gpu in inventory.gpus)
+    return [
+        Owner(resource, f"a device plugin offers {resource}: {amount}", cards)
+        for resource, amount in plugin_resources(node)
+        if cards
     ]
 
 

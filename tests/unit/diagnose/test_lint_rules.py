@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from dragoon.diagnose.linting import CHECKS, checks
+from dragoon.diagnose import reference
+from dragoon.diagnose.linting import CHECKS
 from dragoon.diagnose.snapshot import ClusterSnapshot
 from tests.unit.diagnose.cases import (
     GPU_CLASS,
@@ -257,7 +258,7 @@ def test_c23_c26_amounts_of_a_share_are_those_its_devices_have(
 
 def test_every_check_has_a_section_in_the_documentation_that_a_finding_leads_to() -> None:
     page = (DOCS / "checks.md").read_text()
-    assert page == checks.reference(), "run: dragoon reference checks > docs/checks.md"
-    assert all(f"\n## {code}\n" in page for code in CHECKS)
+    assert page == reference.checks(), "run: dragoon reference checks > docs/checks.md"
+    assert all(f"\n### {code}\n" in page for code in CHECKS)
     found = only(findings({"apiVersion": "resource.k8s.io/v9", "kind": "DeviceClass"}))
     assert found.anchor == "docs/checks.md#drg102"

@@ -7,7 +7,8 @@ Invariants: a finding names object, path, what was found and what to write inste
 cluster, those that can use one say so; a text that is offered instead of a selector compiles.
 """
 
-from dragoon.diagnose.linting.checks import CHECKS, Check, Severity
+from dragoon.diagnose.codes import Check, Severity
+from dragoon.diagnose.linting.checks import CHECKS
 from dragoon.diagnose.linting.finding import Context, Finding
 from dragoon.diagnose.linting.run import lint
 

@@ -1,24 +1,8 @@
-"""The table of all checks: stable codes, what each finds, why it matters, what to do.
+"""The table of what `dragoon lint` finds: stable codes, why it matters, what to do."""
 
-docs/checks.md is made from it; a test compares them.
-"""
+from typing import Final
 
-from dataclasses import dataclass
-from typing import Final, Literal
-
-Severity = Literal["error", "warning", "info"]
-
-
-@dataclass(frozen=True, slots=True)
-class Check:
-    """One check. title: what is found. why: what happens because of it. remedy: what to do."""
-
-    code: str
-    severity: Severity
-    title: str
-    why: str
-    remedy: str
-
+from dragoon.diagnose.codes import Check
 
 _TABLE: Final = (
     Check(
@@ -340,22 +324,3 @@ _TABLE: Final = (
 )
 
 CHECKS: Final = {check.code: check for check in _TABLE}
-
-
-def reference() -> str:
-    """docs/checks.md, made from the table."""
-    lines = [
-        "# Checks",
-        "",
-        "What `dragoon lint` finds. Codes are stable. Only an error makes the command end with 1.",
-        "Made from `diagnose/linting/checks.py`; a test compares them.",
-        "",
-        "| code | severity | finds |",
-        "|---|---|---|",
-        *(f"| [{c.code}](#{c.code.lower()}) | {c.severity} | {c.title} |" for c in CHECKS.values()),
-        "",
-    ]
-    for check in CHECKS.values():
-        lines += [f"## {check.code}", "", f"{check.title} ({check.severity}).", "", check.why, ""]
-        lines += [check.remedy, ""]
-    return "\n".join(lines)

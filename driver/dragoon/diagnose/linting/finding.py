@@ -2,16 +2,15 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 
 from dragoon.api.names import DRIVER_NAME
+from dragoon.diagnose.codes import Severity
 from dragoon.diagnose.documents import Origin, shown
-from dragoon.diagnose.linting.checks import CHECKS, Severity
+from dragoon.diagnose.linting.checks import CHECKS
 from dragoon.diagnose.linting.devices import Published
 from dragoon.diagnose.manifests import Item, Manifests, Raw
 from dragoon.diagnose.snapshot import ClusterSnapshot
-
-ANCHOR: Final = "docs/checks.md#"
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +35,7 @@ class Finding:
     @property
     def anchor(self) -> str:
         """Where the documentation says more."""
-        return ANCHOR + self.code.lower()
+        return CHECKS[self.code].anchor
 
     def data(self) -> dict[str, Any]:
         """For JSON and YAML."""

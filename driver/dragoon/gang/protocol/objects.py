@@ -10,13 +10,12 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from dragoon.api import gang
+from dragoon.api.names import LABEL_GANG_UID
 from dragoon.gang.protocol.actions import CreateRule
 from dragoon.gang.protocol.model import Kind, Raw, Ref, RuleFacts
 
 LABEL_KIND: Final = "dragoon.dev/rule"
 """On a DeviceTaintRule of ours: `fence` or `damage`."""
-LABEL_GANG_UID: Final = "dragoon.dev/gang-uid"
-"""On a fence: the UID of its gang."""
 ANNOTATION_CLAIMS: Final = "dragoon.dev/claims"
 """On a rule of ours: the claims that it is about, as JSON [[namespace, name, uid], ...]."""
 TAINT_DAMAGE: Final = "dragoon.dev/given-twice"

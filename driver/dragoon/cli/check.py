@@ -1,0 +1,180 @@
+"""`dragoon check`: what is wrong with this node and this cluster, and what to do about it."""
+
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+
+import click
+
+from dragoon.app import hardware
+from dragoon.cli import exits, settings
+from dragoon.cli.output import Form, form_option, print_data, print_next
+from dragoon.diagnose.checking import CATEGORIES, Evidence, Report, Result, run
+from dragoon.errors import ConfigError, InvalidInputError
+
+_NODE: Final = frozenset(("host", "runtime", "kubelet", "state"))
+_HERE: Final = frozenset(("host", "runtime", "kubelet"))
+"""Whoever asks for one of these means this machine, whatever it looks like."""
+_CLUSTER: Final = frozenset(("runtime", "api", "state", "gang"))
+_SHOWN: Final = 10
+_COLOURS: Final = {"error": "red", "warning": "yellow", "info": "blue"}
+_PATH: Final = click.Path(path_type=Path)
+
+
+@click.command()
+@click.option(
+    "--category",
+    "wanted",
+    multiple=True,
+    metavar="NAME[,NAME]",
+    help=f"Only these: {', '.join(CATEGORIES)}.  In a pod of the cluster: api,gang.",
+)
+@click.option("--pre", is_flag=True, help="Only what can be checked before anything is installed.")
+@click.option("--snapshot", type=_PATH, help="Check this saved cluster instead of the live one.")
+@click.option(
+    "--kubeconfig", type=_PATH, help="How to reach the cluster; as for kubectl without it."
+)
+@click.option(
+    "--runtime-config",
+    type=_PATH,
+    help="What `containerd config dump` or `crio status config` printed.",
+)
+@settings.setting_options(
+    *hardware.SETTINGS,
+    *("driver_name", "kubelet_root", "state_dir", "cdi_root", "cgroup_root", "listen"),
+)
+@form_option
+def command(
+    *,
+    wanted: tuple[str, ...],
+    pre: bool,
+    snapshot: Path | None,
+    kubeconfig: Path | None,
+    runtime_config: Path | None,
+    form: Form,
+    **options: Any,
+) -> int:
+    """Check this node and this cluster: what is wrong, why it matters, and what to do.
+
+    On a node it needs neither the API server nor a plugin that runs; from elsewhere it looks at the
+    cluster alone. Nothing is changed: what is asked of the API server as a dry run is never stored.
+    What cannot be looked at is not checked, and told with the reason and the missing right. Ends with
+    1 where there is an error, with 3 where nothing could be checked. docs/checks.md has every code.
+    """
+    categories = _categories(wanted)
+    config = settings.load(options)
+    evidence = asyncio.run(_gather(config, categories, snapshot, kubeconfig, runtime_config))
+    report = run(evidence, categories, before=pre)
+    if form == "table":
+        for category in categories:
+            _print(category, [one for one in report.results if one.category == category])
+    else:
+        print_data(_data(report), form)
+    first = next((p.after for one in report.found for p in one.problems if p.after), "")
+    print_next(first or "dragoon status")
+    if report.is_blind:
+        return exits.UNREACHABLE
+    return exits.FINE if report.is_fine else exits.FINDINGS
+
+
+def _categories(wanted: tuple[str, ...]) -> tuple[str, ...]:
+    """Raises InvalidInputError for a name that is none."""
+    names = [name.strip() for text in wanted for name in text.split(",")]
+    for name in names:
+        if name not in CATEGORIES:
+            raise InvalidInputError(
+                f"--category: found {name!r}, allowed are {', '.join(CATEGORIES)}"
+            )
+    return tuple(name for name in CATEGORIES if not names or name in names)
+
+
+async def _gather(
+    config: Any,
+    categories: tuple[str, ...],
+    snapshot: Path | None,
+    kubeconfig: Path | None,
+    runtime: Path | None,
+) -> Evidence:
+    from dragoon.app.evidence import node  # noqa: PLC0415 - grpc: not for --help
+
+    evidence = Evidence(driver_name=config.driver_name)
+    explicit = len(categories) < len(CATEGORIES)
+    if not _NODE.isdisjoint(categories):
+        here = snapshot is None and (
+            node.is_node(config) or (explicit and "state" not in categories)
+        )
+        evidence = (
+            await node.gather(evidence, config, runtime) if here else node.elsewhere(evidence)
+        )
+    if _CLUSTER.isdisjoint(categories):
+        return evidence
+    return await _of_cluster(evidence, snapshot, kubeconfig)
+
+
+async def _of_cluster(
+    evidence: Evidence, snapshot: Path | None, kubeconfig: Path | None
+) -> Evidence:
+    from dragoon.app.evidence import cluster  # noqa: PLC0415 - half a second
+    from dragoon.diagnose import saving  # noqa: PLC0415
+    from dragoon.kube.connecting import connect  # noqa: PLC0415
+
+    if snapshot is not None:
+        return cluster.of_saved(evidence, saving.load(snapshot))
+    try:
+        api = await connect(kubeconfig)
+    except ConfigError as error:
+        if kubeconfig is not None:
+            raise
+        return cluster.without(evidence, error.message)
+    try:
+        return await cluster.gather(evidence, api, source=api.server)
+    finally:
+        await api.close()
+
+
+def _data(report: Report) -> dict[str, Any]:
+    return {
+        "apiVersion": "diagnose.dragoon.dev/v1",
+        "kind": "CheckList",
+        "items": [one.data() for one in report.results],
+    }
+
+
+def _print(category: str, results: list[Result]) -> None:
+    made = [one for one in results if not one.skipped]
+    found = [one for one in made if one.problems]
+    skipped = _skipped(results)
+    title = click.style(category, bold=True)
+    if not made and len(skipped) == 1:
+        click.echo(f"{title}: not checked: {next(iter(skipped))}")
+        return
+    told = f"{len(found)} found something" if found else "fine"
+    click.echo(f"{title}: {len(made)} of {len(results)} checked, {told}")
+    for one in found:
+        for line in _lines(one):
+            click.echo(line)
+    for why, codes in skipped.items():
+        click.echo(f"  not checked {', '.join(codes)}: {why}")
+
+
+def _lines(one: Result) -> Iterator[str]:
+    severity = click.style(one.check.severity, fg=_COLOURS[one.check.severity])
+    yield f"  {severity} {one.check.code} {one.check.title}"
+    for problem in one.problems[:_SHOWN]:
+        yield f"    {problem.about}: {problem.found}"
+    if len(one.problems) > _SHOWN:
+        yield f"    and {len(one.problems) - _SHOWN} more"
+    yield f"    remedy: {one.check.remedy}"
+    yield f"    see:    {one.check.anchor}"
+    after = next((problem.after for problem in one.problems if problem.after), "")
+    if after:
+        yield f"    next:   {after}"
+
+
+def _skipped(results: list[Result]) -> dict[str, list[str]]:
+    reasons: dict[str, list[str]] = {}
+    for one in results:
+        if one.skipped:
+            reasons.setdefault(one.skipped, []).append(one.check.code)
+    return reasons

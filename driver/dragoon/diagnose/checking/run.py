@@ -1,0 +1,97 @@
+"""Runs the checks of some categories over what was gathered."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from dragoon.diagnose.checking import api, gang, host, kubelet, runtime, state
+from dragoon.diagnose.checking.evidence import Evidence, NotReadError, Problem, Rule
+from dragoon.diagnose.codes import Check
+
+CATEGORIES: Final[Mapping[str, tuple[Rule, ...]]] = {
+    "host": host.RULES,
+    "runtime": runtime.RULES,
+    "kubelet": kubelet.RULES,
+    "api": api.RULES,
+    "state": state.RULES,
+    "gang": gang.RULES,
+}
+"""In this order: what comes earlier is often the cause of what comes later."""
+
+CHECKS: Final = {rule.check.code: rule.check for rules in CATEGORIES.values() for rule in rules}
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """One check. skipped: why it was not made, empty if it was."""
+
+    category: str
+    check: Check
+    problems: tuple[Problem, ...] = ()
+    skipped: str = ""
+
+    @property
+    def state(self) -> str:
+        """`ok`, `not checked`, or how bad it is."""
+        if self.skipped:
+            return "not checked"
+        return self.check.severity if self.problems else "ok"
+
+    def data(self) -> dict[str, Any]:
+        """For JSON and YAML."""
+        return {
+            "code": self.check.code,
+            "category": self.category,
+            "title": self.check.title,
+            "state": self.state,
+            "severity": self.check.severity,
+            "problems": [
+                {"about": one.about, "found": one.found, "next": one.after} for one in self.problems
+            ],
+            "remedy": self.check.remedy,
+            "notChecked": self.skipped,
+            "docs": self.check.anchor,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """All checks that were asked for, in order."""
+
+    results: tuple[Result, ...]
+
+    @property
+    def found(self) -> tuple[Result, ...]:
+        """Those that found something."""
+        return tuple(one for one in self.results if one.problems)
+
+    @property
+    def is_fine(self) -> bool:
+        """No error; warnings are fine."""
+        return not any(one.state == "error" for one in self.results)
+
+    @property
+    def is_blind(self) -> bool:
+        """Nothing at all could be checked."""
+        return all(one.skipped for one in self.results)
+
+
+def run(
+    evidence: Evidence, categories: Iterable[str] = tuple(CATEGORIES), *, before: bool = False
+) -> Report:
+    """Makes the checks of some categories; before: only those that make sense before an install."""
+    return Report(
+        tuple(
+            _result(name, rule, evidence)
+            for name in categories
+            for rule in CATEGORIES[name]
+            if rule.before or not before
+        )
+    )
+
+
+def _result(category: str, rule: Rule, evidence: Evidence) -> Result:
+    try:
+        return Result(category, rule.check, tuple(rule.look(evidence)))
+    except NotReadError as error:
+        return Result(category, rule.check, skipped=error.why)
