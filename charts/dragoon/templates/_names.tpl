@@ -43,3 +43,24 @@ helm.sh/chart: {{ printf "%s-%s" $top.Chart.Name $top.Chart.Version }}
 {{- $top := index . 0 -}}
 {{ $top.Files.Get (index . 1) | replace "gpu.dragoon.dev" $top.Values.driverName }}
 {{- end -}}
+
+{{/* Annotations of what exists for a moment only. Argument: (list "pre-delete" 0): when, and in which order. */}}
+{{- define "dragoon.hook" -}}
+helm.sh/hook: {{ index . 0 }}
+helm.sh/hook-weight: {{ index . 1 | quote }}
+helm.sh/hook-delete-policy: before-hook-creation,hook-succeeded
+{{- end -}}
+
+{{/* Pods that need nothing of their node. */}}
+{{- define "dragoon.nobody" -}}
+runAsNonRoot: true
+runAsUser: 65532
+runAsGroup: 65532
+seccompProfile: {type: RuntimeDefault}
+{{- end -}}
+
+{{- define "dragoon.confined" -}}
+allowPrivilegeEscalation: false
+readOnlyRootFilesystem: true
+capabilities: {drop: [ALL]}
+{{- end -}}

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from dragoon.api.names import check_driver_name
 from dragoon.gang.discovering.table import OBJECTS
+from dragoon.gang.kueue.apis import LATEST
 from dragoon.kube.port import (
     CLAIMS,
     CLASSES,
@@ -22,9 +23,11 @@ from dragoon.kube.port import (
     PRIORITY_CLASSES,
     SLICES,
     TAINT_RULES,
+    TEMPLATES,
     Object,
     Resource,
 )
+from dragoon.kube.rights import REVIEWS
 
 _RBAC: Final = "rbac.authorization.k8s.io"
 
@@ -146,6 +149,21 @@ CONTROLLER_RULES: Final = (
     ),
 )
 
+KUEUE_RULES: Final = (
+    Rule(LATEST.checks, _LOOKED_AT, "which checks are ours"),
+    Rule(LATEST.checks, ("patch",), "whether they are active", subresource="status"),
+    Rule(LATEST.workloads, _LOOKED_AT, "whose pods are to be placed"),
+    Rule(
+        LATEST.workloads,
+        ("patch",),
+        "the state of our check, its reason, and when to try again",
+        subresource="status",
+    ),
+    Rule(LATEST.flavors, ("get",), "the nodes that a flavor means"),
+    Rule(TEMPLATES, ("get",), "the claims that pods will have"),
+)
+"""For the controller where Kueue is; rights on kinds that are not there do nothing."""
+
 CONTROLLER_HOME_RULES: Final = (
     Rule(LEASES, ("get", "create", "update"), "one of several controllers works"),
     Rule(PODS, ("create",), "a labelled pod, never stored: the proof that it would be held"),
@@ -154,7 +172,12 @@ CONTROLLER_HOME_RULES: Final = (
 """In the controller's own namespace only."""
 
 RETIRE_RULES: Final = (
-    Rule(CLAIMS, ("list",), "which still hold devices, without whose plugin no pod can end"),
+    Rule(
+        CLAIMS,
+        ("list", "patch"),
+        "which still hold devices, without whose plugin no pod can end; the finalizer that our policy "
+        "gave those that hold none",
+    ),
     Rule(PODS, ("list", "patch"), "letting pods go that are held by the gate of gangs"),
     Rule(TAINT_RULES, ("list", "delete"), "the rules of gangs"),
     Rule(GANGS, ("list",), "plans that are to be dropped"),
@@ -162,6 +185,20 @@ RETIRE_RULES: Final = (
     Rule(SLICES, ("list", "delete"), "what the plugins published"),
 )
 """Of `dragoon retire`, only while the chart is removed."""
+
+CHECK_RULES: Final = (
+    Rule(CLASSES, ("list",), "what claims ask for"),
+    Rule(SLICES, ("list",), "what is published"),
+    Rule(CLAIMS, ("list",), "who holds what, and who waits"),
+    Rule(TEMPLATES, ("list",), "what claims will ask for"),
+    Rule(PODS, ("list",), "whether plugin and controller run; gangs that are not held"),
+    Rule(NODES, ("list",), "which nodes have no plugin"),
+    Rule(TAINT_RULES, ("list",), "rules that nobody needs any more"),
+    Rule(GANGS, ("list",), "gangs that are stuck"),
+    Rule(REVIEWS, ("create",), "whether plugin and controller have their rights"),
+)
+"""Of `dragoon check` in `helm test`, only while it runs. What it would try by dry-run creates of pods,
+claims and slices it leaves out: RBAC cannot tell a dry run from a write."""
 
 
 def objects(
@@ -190,6 +227,7 @@ def controller_objects(driver: str, *, service_account: str, namespace: str) -> 
     name = f"{driver}:controller"
     return [
         *_granted(name, CONTROLLER_RULES, account, driver),
+        *_granted(f"{name}-kueue", KUEUE_RULES, account, driver),
         *_granted(name, CONTROLLER_HOME_RULES, account, driver, namespace),
     ]
 
@@ -197,15 +235,17 @@ def controller_objects(driver: str, *, service_account: str, namespace: str) -> 
 def chart_roles(driver: str) -> dict[str, Object]:
     """The roles as the chart wants them: name -> component, kind and rules.
 
-    component is whom the role is for: plugin, controller, kubelets, or retire, the hooks of
-    `helm uninstall`.
+    component is whom the role is for: plugin, controller, kubelets; retire, the hooks of
+    `helm uninstall`; check, the hook of `helm test`.
     """
     roles = {
         "plugin": ("plugin", "ClusterRole", PLUGIN_RULES),
         "kubelets-read-claims": ("kubelets", "ClusterRole", KUBELET_RULES),
         "controller": ("controller", "ClusterRole", CONTROLLER_RULES),
+        "controller-kueue": ("controller", "ClusterRole", KUEUE_RULES),
         "controller-home": ("controller", "Role", CONTROLLER_HOME_RULES),
         "retire": ("retire", "ClusterRole", RETIRE_RULES),
+        "check": ("check", "ClusterRole", CHECK_RULES),
     }
     return {
         name: {

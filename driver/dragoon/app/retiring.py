@@ -11,11 +11,15 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final
 
+from dragoon.api import names
 from dragoon.app import gang_view
 from dragoon.app.gang_view import Released
-from dragoon.errors import ApiNotFoundError, ApiUnavailableError
+from dragoon.errors import ApiConflictError, ApiNotFoundError, ApiUnavailableError
 from dragoon.kube.port import CLAIMS, SLICES, Api, Object
 
+_CLASSES: Final = frozenset(
+    (names.CLASS_GPU, names.CLASS_MIG, names.CLASS_SHARED, names.CLASS_SIMULATED)
+)
 _LOOKS: Final = 30
 _PAUSE_SECONDS: Final = 2.0
 
@@ -31,10 +35,14 @@ class Holder:
 
 @dataclass(frozen=True, slots=True)
 class Retired:
-    """What was removed, and how many Gangs stay with their CRD."""
+    """What was removed, and how many Gangs stay with their CRD.
+
+    claims: those that held no device, whose finalizer our policy had set.
+    """
 
     released: Released
     slices: int
+    claims: int
     gangs: int
 
 
@@ -48,7 +56,7 @@ async def holders(api: Api, driver: str) -> list[Holder]:
 async def retire(
     api: Api, driver: str, *, pause: Callable[[float], Awaitable[None]] = asyncio.sleep
 ) -> Retired:
-    """Gives up every gang and removes the driver's slices, after plugin and controller have gone.
+    """Gives up every gang and removes what is left, after plugin and controller have gone.
 
     pause: waits so many seconds. Raises ApiUnavailableError where a plugin still publishes, and
     what the API says.
@@ -58,7 +66,8 @@ async def retire(
     with suppress(ApiNotFoundError):
         released = await gang_view.give_up(api)
     slices = await _remove_slices(api, driver, pause)
-    return Retired(released, slices, len(await gang_view.gangs_in(api)))
+    freed = await _drop_finalizers(api, driver)
+    return Retired(released, slices, freed, len(await gang_view.gangs_in(api)))
 
 
 async def _remove_slices(api: Api, driver: str, pause: Callable[[float], Awaitable[None]]) -> int:
@@ -78,6 +87,47 @@ async def _remove_slices(api: Api, driver: str, pause: Callable[[float], Awaitab
         f"ResourceSlices of {driver} come back: a plugin still runs",
         hint="remove the plugin first, then run this again",
     )
+
+
+async def _drop_finalizers(api: Api, driver: str) -> int:
+    """Takes the finalizer from claims without devices: Kubernetes sets it with an allocation."""
+    freed = 0
+    for _ in range(_LOOKS):
+        listing = await api.list(CLAIMS)
+        left = [raw for raw in listing.items if _has_idle_finalizer(raw, driver)]
+        if not left:
+            return freed
+        for claim in left:
+            # Somebody else wrote it or deleted it: the next look tells.
+            with suppress(ApiConflictError, ApiNotFoundError):
+                await api.patch(
+                    CLAIMS,
+                    claim["metadata"]["name"],
+                    {"metadata": _without_finalizer(claim["metadata"])},
+                    namespace=claim["metadata"]["namespace"],
+                )
+                freed += 1
+    raise ApiUnavailableError("claims keep getting their finalizer: a policy of gangs still works")
+
+
+def _has_idle_finalizer(claim: Object, driver: str) -> bool:
+    if names.FINALIZER not in (claim["metadata"].get("finalizers") or ()):
+        return False
+    if (claim.get("status") or {}).get("allocation"):
+        return False
+    requests = (claim["spec"].get("devices") or {}).get("requests") or ()
+    asked = {
+        one.get("deviceClassName")
+        for request in requests
+        for one in (request.get("exactly") or {}, *(request.get("firstAvailable") or ()))
+    }
+    return not asked.isdisjoint(_CLASSES | {driver})
+
+
+def _without_finalizer(meta: Object) -> Object:
+    """The patch; with the version that was seen, so that nobody's allocation loses it."""
+    left = [one for one in meta["finalizers"] if one != names.FINALIZER]
+    return {"finalizers": left, "resourceVersion": meta["resourceVersion"]}
 
 
 def _has_devices_of(claim: Object, driver: str) -> bool:
