@@ -30,14 +30,16 @@ from dragoon.gang.arbiter.watching import Arbiter
 from dragoon.gang.cleaning import Cleaning
 from dragoon.gang.controlling import GangController
 from dragoon.gang.copies import Copies
+from dragoon.gang.kueue.running import Kueue
 from dragoon.gang.looking import Looker
 from dragoon.gang.planning import Planner
 from dragoon.gang.protocol.executing import Executor, Written
 from dragoon.gang.protocol.model import Settings
 from dragoon.gang.queueing import Queue
 from dragoon.gang.remembering import Pace
+from dragoon.gang.reserving import Reserving
 from dragoon.gang.tending import Tending
-from dragoon.gang.waiting.freed import Freed
+from dragoon.gang.waiting.freed import FLEET, Freed
 from dragoon.gang.world import FamilyKey, Listener, World
 from dragoon.kube.connecting import connect
 from dragoon.kube.events import EventRecorder
@@ -53,6 +55,8 @@ _log = structlog.get_logger(__name__)
 COMPONENT: Final = "dragoon-controller"
 _PROOF_EVERY_S: Final = 60.0
 _PROOF_AGAIN_S: Final = 2.0
+_SETTLED_S: Final = 10.0
+"""Gangs do not wait any longer for promises: without Kueue's API there are none to be seen."""
 
 
 class Controller:
@@ -109,6 +113,24 @@ class Controller:
         self._copies.gangs.subscribe(self._gang)
         self._gangs = GangController(
             writing, self.world, looker, self._queue, teller=self._reporter, clock=clock
+        )
+        self._reserving = Reserving(
+            self.world,
+            looker,
+            executor,
+            settings=config.reserving,
+            changed=self._changed,
+            every=(pace or Pace()).status,
+        )
+        self._kueue = Kueue(
+            writing,
+            self.world,
+            looker.planning,
+            reporter=self._reporter,
+            room=lambda: self._room(FLEET),
+            settings=config.checking,
+            every=(pace or Pace()).served,
+            replan=(pace or Pace()).replan,
         )
         self._arbiter = Arbiter(
             self.world,
@@ -196,7 +218,9 @@ class Controller:
             await self._copies.refresh()
             async with asyncio.TaskGroup() as group:
                 for part in (
-                    Part("gangs", self._gangs.run),
+                    *((Part("kueue", self._kueue.run),) if self._config.kueue == "auto" else ()),
+                    Part("gangs", self._place),
+                    Part("reserving", self._reserving.run),
                     Part("arbiter", self._arbiter.run),
                     Part("sweep", self._cleaning.run),
                     Part("tending", self._tending.run),
@@ -204,6 +228,12 @@ class Controller:
                     group.create_task(keep_running(part, self.metrics), name=part.name)
         finally:
             self.metrics.leading(now=False)
+
+    async def _place(self) -> None:
+        """Gangs; what another leader promised to Workloads of Kueue has to stand again before."""
+        if self._config.kueue == "auto":
+            await self._kueue.settled(_SETTLED_S)
+        await self._gangs.run()
 
     async def _prove(self) -> None:
         """Proves now and then that pods of gangs are held."""
@@ -250,6 +280,7 @@ class Controller:
 
     def _room(self, freed: Freed) -> None:
         self._gangs.room(freed)
+        self._kueue.room_came_up()
         self._cleaning.changed()
 
     def _swept(self) -> None:

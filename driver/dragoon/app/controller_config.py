@@ -9,7 +9,9 @@ from msgspec import Meta
 from dragoon.api.names import CLASS_GPU, DRIVER_NAME, check_driver_name
 from dragoon.app import loading
 from dragoon.app.config import parse_listen
+from dragoon.gang.kueue.deciding import Settings as CheckSettings
 from dragoon.gang.protocol.model import OnStuck, Settings
+from dragoon.gang.waiting.reserving import ReserveSettings
 
 
 class ControllerConfig(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
@@ -77,6 +79,44 @@ class ControllerConfig(msgspec.Struct, frozen=True, kw_only=True, rename="camel"
             description="How long the devices of a member that died wait for its successor.",
         ),
     ] = 300.0
+    reserve_after_seconds: Annotated[
+        float,
+        Meta(
+            ge=0,
+            le=2592000,
+            description="How long a complete gang waits before devices in use are kept for it.",
+        ),
+    ] = 300.0
+    most_reservations: Annotated[
+        int,
+        Meta(
+            ge=0,
+            le=64,
+            description="For how many gangs devices are kept at one time, the largest ones first; 0 for none.",
+        ),
+    ] = 1
+    kueue: Annotated[
+        Literal["auto", "off"],
+        Meta(
+            description="Answer Kueue's AdmissionChecks of dragoon.dev/placeable where Kueue is there."
+        ),
+    ] = "auto"
+    kueue_promise_seconds: Annotated[
+        float,
+        Meta(
+            ge=1,
+            le=86400,
+            description="How long devices are kept for a Workload that may start and whose pods have none yet.",
+        ),
+    ] = 300.0
+    kueue_reject_seconds: Annotated[
+        float,
+        Meta(
+            ge=0,
+            le=2592000,
+            description="How long a Workload has to fit nowhere, not even in an empty cluster, before it is rejected.",
+        ),
+    ] = 600.0
     proof_class: Annotated[
         str,
         Meta(
@@ -111,6 +151,18 @@ class ControllerConfig(msgspec.Struct, frozen=True, kw_only=True, rename="camel"
             slot_grace=self.slot_grace_seconds,
             on_stuck=OnStuck(self.on_stuck),
         )
+
+    @property
+    def checking(self) -> CheckSettings:
+        """How Workloads of Kueue are checked."""
+        return CheckSettings(
+            promise=self.kueue_promise_seconds, reject_after=self.kueue_reject_seconds
+        )
+
+    @property
+    def reserving(self) -> ReserveSettings:
+        """When devices are kept for gangs that wait."""
+        return ReserveSettings(self.reserve_after_seconds, self.most_reservations)
 
 
 SETTINGS: Final = loading.table_of(ControllerConfig)

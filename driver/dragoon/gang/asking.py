@@ -4,7 +4,7 @@ Pure but for the holder `Promises`. A plan that is journaled and not yet written
 in no claim: other gangs must see them as taken all the same, and its own new plan must not.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Final
@@ -25,6 +25,8 @@ from dragoon.gang.records import PodRecord, Raw
 
 Lookup = Callable[[str, str], Raw | None]
 _GANG_ONLY: Final = Toleration(TAINT_GANG_ONLY, "Exists", "", "")
+_VALUE: Final = 63
+"""Characters of a gang's name that fit into the value of its taint."""
 _WRITTEN: Final = frozenset((Step.RELEASE,))
 
 
@@ -71,7 +73,7 @@ def gang_ask(
         minimum=len(members),
         topology=scene.gang.spec.topology,
         excluded=frozenset(_excluded(scene, held, asked if request.spare else set(), now)),
-        tolerations=(_GANG_ONLY, *_fences(scene.gang, others)),
+        tolerations=tuple(open_to(scene.gang.uid, scene.gang.name, others)),
     )
 
 
@@ -125,52 +127,64 @@ def _excluded(
     yield from (one.node for one in held if one.uid in leaving)
 
 
-def _fences(own: GangObject, others: Iterable[GangObject]) -> Iterator[Toleration]:
-    """Fences keep kube-scheduler off, not other gangs, unless their devices wait for successors.
+def open_to(uid: str, name: str, others: Iterable[GangObject]) -> Iterator[Toleration]:
+    """Taints that keep others than gangs away, for the gang with this UID and name.
 
-    A rule carries the gang's name as the value of its taint.
+    Fences keep kube-scheduler off, not other gangs, unless their devices wait for successors. A
+    rule carries the gang's name as the value of its taint.
     """
+    yield _GANG_ONLY
+    rest = [one for one in others if one.uid != uid]
     closed = {
-        one.name[:63].rstrip("-._")
-        for one in others
-        if one.uid != own.uid
-        and one.status.plan is not None
-        and any(member.vacated for member in one.status.plan.held)
+        _value(one.name)
+        for one in rest
+        if one.status.plan is not None and any(member.vacated for member in one.status.plan.held)
     }
     if not closed:
         yield Toleration(gang.TAINT, "Exists", "", "")
         return
-    for one in (own, *others):
-        name = one.name[:63].rstrip("-._")
-        if name not in closed or one.uid == own.uid:
-            yield Toleration(gang.TAINT, "Equal", name, "")
+    yield Toleration(gang.TAINT, "Equal", _value(name), "")
+    for one in rest:
+        if _value(one.name) not in closed:
+            yield Toleration(gang.TAINT, "Equal", _value(one.name), "")
+
+
+def _value(name: str) -> str:
+    return name[:_VALUE].rstrip("-._")
 
 
 class Promises:
     """The named holder of plans that are not journaled yet, and of what is promised in all plans.
 
-    unpacked: the claims of a journaled plan.
+    Those of Workloads of Kueue that may start are here too. unpacked: the claims of a journaled plan.
     """
 
     def __init__(self, unpacked: Callable[[GangObject], Sequence[PlannedClaim]]) -> None:
         self._unpacked = unpacked
         self._proposed: dict[str, tuple[str, tuple[PlannedClaim, ...]]] = {}
 
-    def propose(self, gang_: GangObject, claims: Sequence[PlannedClaim]) -> None:
-        """What the planner gave a gang; it holds until it is journaled or dropped."""
-        self._proposed[gang_.uid] = gang_.namespace, tuple(claims)
+    def keep(self, uid: str, namespace: str, claims: Sequence[PlannedClaim]) -> None:
+        """What the planner gave the owner of a UID; it holds until it is journaled or dropped."""
+        self._proposed[uid] = namespace, tuple(claims)
 
     def drop(self, uid: str) -> None:
-        """The proposal of a gang is over: journaled, or not wanted any more."""
+        """What was kept for the owner of a UID is over: journaled, or not wanted any more."""
         self._proposed.pop(uid, None)
 
     def snapshot(
-        self, state: ClusterState, own: GangObject, gangs: Iterable[GangObject]
+        self,
+        state: ClusterState,
+        own: Collection[str],
+        gangs: Iterable[GangObject],
+        kept: Iterable[tuple[GangObject, Sequence[PlannedClaim]]] = (),
     ) -> Snapshot:
-        """The cluster as this gang may use it: with all that is promised to others."""
+        """The cluster as the owners of these UIDs may use it: with all that others are promised.
+
+        kept: what is kept for gangs that wait, as far as these may not use it.
+        """
         assumed: list[dict[str, Any]] = []
         try:
-            for namespace, claim in self._others(own, gangs):
+            for namespace, claim in (*self._others(own, gangs), *self._kept(kept)):
                 raw = {"metadata": {"namespace": namespace, "name": claim.name, "uid": claim.uid}}
                 state.assume(raw, claim.allocation)
                 assumed.append(raw)
@@ -179,15 +193,24 @@ class Promises:
             for raw in assumed:
                 state.forget(raw)
 
+    def _kept(
+        self, kept: Iterable[tuple[GangObject, Sequence[PlannedClaim]]]
+    ) -> Iterator[tuple[str, PlannedClaim]]:
+        """What is kept for those that have no plan: a plan holds what it needs by itself."""
+        for one, claims in kept:
+            plan = one.status.plan
+            if one.uid not in self._proposed and (plan is None or plan.step in _WRITTEN):
+                yield from ((one.namespace, claim) for claim in claims)
+
     def _others(
-        self, own: GangObject, gangs: Iterable[GangObject]
+        self, own: Collection[str], gangs: Iterable[GangObject]
     ) -> Iterator[tuple[str, PlannedClaim]]:
         for uid, (namespace, claims) in self._proposed.items():
-            if uid != own.uid:
+            if uid not in own:
                 yield from ((namespace, claim) for claim in claims)
         for one in gangs:
             plan = one.status.plan
-            if one.uid != own.uid and plan is not None and plan.step not in _WRITTEN:
+            if one.uid not in own and plan is not None and plan.step not in _WRITTEN:
                 yield from ((one.namespace, claim) for claim in self._readable(one))
 
     def _readable(self, one: GangObject) -> Sequence[PlannedClaim]:

@@ -12,6 +12,8 @@ from typing import Final
 
 import structlog
 
+from dragoon.allocator.gang.model import NoRoom
+from dragoon.allocator.model import PoolId
 from dragoon.api.gang import GangObject, Owner
 from dragoon.api.gang_plan import Step
 from dragoon.errors import InvalidInputError
@@ -25,16 +27,20 @@ from dragoon.gang.protocol.actions import (
     Note,
     Relist,
     RequestPlan,
+    Reserve,
     StartWait,
     WaitUntil,
 )
 from dragoon.gang.protocol.deciding import decide
 from dragoon.gang.protocol.executing import Executor
+from dragoon.gang.protocol.facts import pool_id
 from dragoon.gang.protocol.model import Backlog, GangView, Kind, Member, Settings
 from dragoon.gang.records import JobRecord, PodRecord
 from dragoon.gang.remembering import Case, Memory, Pace, Reporter
 from dragoon.gang.telling import Telling
 from dragoon.gang.waiting.freed import Freed
+from dragoon.gang.waiting.keeping import Keeping
+from dragoon.gang.waiting.ranking import rank
 from dragoon.gang.world import World
 from dragoon.kube.port import Api
 
@@ -77,18 +83,29 @@ class Looker:
             reporter,
             pace=self._pace,
             stuck_after=settings.stuck_after,
+            keeping=self._planning.questions.keeping,
             again=again,
             clock=clock,
             now=now,
         )
         self._memory: defaultdict[str, Memory] = defaultdict(Memory)
 
+    @property
+    def planning(self) -> Planning:
+        """The planner's door: Workloads of Kueue are asked for there too."""
+        return self._planning
+
+    @property
+    def keeping(self) -> Keeping:
+        """What is kept for gangs that wait."""
+        return self._planning.questions.keeping
+
     def room(self, freed: Freed) -> None:
         """Devices or nodes may have become free: gangs that this matters to are to be planned."""
         for memory in self._memory.values():
-            memory.woken |= not memory.faulty and freed.matters(
-                memory.concern, never=memory.is_hopeless
-            )
+            concerned = freed.matters(memory.concern, never=memory.is_hopeless)
+            if concerned and not memory.faulty and not memory.woken:
+                memory.woken, memory.woken_at = True, self._clock()
 
     def forget(self, uid: str) -> None:
         """A Gang is gone."""
@@ -104,6 +121,29 @@ class Looker:
         """Whether the gang was found to have no room, and there may be some now."""
         memory = self._memory.get(uid)
         return memory is not None and memory.is_refused and memory.woken
+
+    def waits(self, uid: str) -> bool:
+        """Whether the gang was found to have no room, and may have some one day."""
+        memory = self._memory.get(uid)
+        return (
+            memory is not None
+            and memory.is_refused
+            and isinstance(memory.outcome, NoRoom)
+            and not memory.is_hopeless
+            and not memory.faulty
+        )
+
+    def was_in_vain(self, uid: str) -> bool:
+        """Whether a short while ago there was nothing that could be kept for the gang."""
+        memory = self._memory.get(uid)
+        at = None if memory is None else memory.in_vain_at
+        return at is not None and self._clock() < at + self._pace.advice
+
+    def let_reserve(self, uid: str) -> None:
+        """Devices may be kept for the gang: its next look chooses them."""
+        memory = self._memory[uid]
+        memory.may_reserve = memory.woken = True
+        memory.pause = 0.0
 
     async def look(self, case: Case) -> None:
         """Takes a gang as far as it goes now, then writes how it stands."""
@@ -143,7 +183,17 @@ class Looker:
         due = self._planning.due(memory)
         if due is not None:
             self._again(case.gang, due)
+        await self._reserve(case, memory)
         await self._telling.tell(case, members, notes, memory)
+
+    async def _reserve(self, case: Case, memory: Memory) -> None:
+        """Journals what is to be kept for the gang; the next look fences it."""
+        found, memory.reservation = memory.reservation, None
+        gang = self._world.copies.gangs.get(case.gang.name, case.gang.namespace)
+        if found is None or gang is None or gang.uid != case.gang.uid or gang.status.plan:
+            return
+        if await self._write(gang, [Reserve(asking.gang_ref(gang), found)]):
+            self._again(gang, self._clock())
 
     def _now_of(self, case: Case) -> Case:
         """The case with its pods as the copies have them now: what was just written shows."""
@@ -198,6 +248,7 @@ class Looker:
             ),
             snapshot=snapshot,
             nodes=world.node_names(),
+            reserved=_reserved(gang),
             backlog=self._backlog(gang) if plan and plan.step in _FENCED else Backlog(),
             deleting=gang.deleting,
             plan=plan,
@@ -238,8 +289,9 @@ class Looker:
                 case WaitUntil(tick):
                     self._again(gang, tick)
                 case RequestPlan():
-                    await self._planning.plan(gang, case, view, action, memory)
-                    again = True
+                    if not self._gives_way(gang, case, memory):
+                        await self._planning.plan(gang, case, view, action, memory)
+                        again = True
                 case Relist():
                     await self._world.copies.refresh_claims()
                     again = listed = True
@@ -250,6 +302,38 @@ class Looker:
         if writes:
             again = await self._write(gang, writes) or again
         return again, listed
+
+    def _gives_way(self, gang: GangObject, case: Case, memory: Memory) -> bool:
+        """Whether others come first: better ones for which there may be room too now.
+
+        Each of them is planned once, then it is this one's turn, whatever becomes free meanwhile.
+        """
+        now, own = self._clock(), rank(gang, case.pods)
+        memory.rank = own
+        since = memory.woken_at = now if memory.woken_at is None else memory.woken_at
+        if gang.status.plan is not None or now >= since + self._pace.slowest:
+            return False
+        ahead = [
+            (uid, one)
+            for uid, one in self._memory.items()
+            if one.is_refused
+            and one.woken
+            and not one.faulty
+            and one.rank is not None
+            and one.rank < own
+            and one.planned_at < since
+        ]
+        for uid, one in ahead:
+            one.pause = 0.0
+            first = self._gang(uid)
+            if first is not None:
+                self._again(first, now)
+        if ahead:
+            self._again(gang, now + self._pace.conflict)
+        return bool(ahead)
+
+    def _gang(self, uid: str) -> GangObject | None:
+        return next((one for one in self._world.copies.gangs.values() if one.uid == uid), None)
 
     async def _write(self, gang: GangObject, writes: Sequence[Action]) -> bool:
         """Whether something was written that the copies show already."""
@@ -280,6 +364,12 @@ def _job_of(pods: Iterable[PodRecord]) -> Owner | None:
     owner = owners.pop()
     is_job = owner is not None and owner.kind == "Job" and owner.api_version == "batch/v1"
     return owner if is_job else None
+
+
+def _reserved(gang: GangObject) -> tuple[PoolId, ...]:
+    """The pools that are kept for a gang."""
+    found = gang.status.reservation
+    return () if found is None else tuple(map(pool_id, found.pools))
 
 
 def _owner(job: JobRecord) -> Owner:

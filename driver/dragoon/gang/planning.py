@@ -10,10 +10,13 @@ from typing import Final, TypeVar
 
 from dragoon.allocator.gang.concern import Concern, concern
 from dragoon.allocator.gang.model import Budget, GangAsk, NoRoom, Outcome, PlacementSnapshot
-from dragoon.api.gang import GangObject
+from dragoon.allocator.gang.vacating import vacate
+from dragoon.api.gang import GangObject, Reservation
+from dragoon.api.gang_plan import pack
 from dragoon.gang.protocol import viewing
 from dragoon.gang.protocol.actions import RequestPlan
 from dragoon.gang.protocol.model import GangView, Proposal
+from dragoon.gang.protocol.rounds import stamp
 from dragoon.gang.questions import Questions
 from dragoon.gang.remembering import Case, Memory, Pace, Reporter
 from dragoon.gang.turns import Turns
@@ -83,7 +86,7 @@ class Planning:
             memory.planned_at = self._clock()
             return
         async with self._turns.turn(ranking.priority(case.pods), gang.created):
-            memory.woken = False
+            memory.woken, memory.woken_at = False, None
             ask, placement = self.questions.ask(gang, case.pods, view.members, request, view.now)
             started = self._clock()
             outcome, memory.concern = await _in_thread(lambda: self._answer(placement, ask))
@@ -92,20 +95,46 @@ class Planning:
             memory.outcome = outcome
             memory.proposal = viewing.proposal_of(request.pods, outcome)
             if memory.proposal.refusal:
-                self._slow_down(memory)
+                self._slow_down(gang, memory)
                 await self._advise(case, view, memory, placement, ask)
+                await self._reserve(case, view, memory, placement, ask)
             else:
                 memory.refusals = memory.vacated = memory.advised_at = None
                 self.questions.propose(gang, memory.proposal.claims)
         self._reporter.planned(outcome, memory.planned_for)
 
+    async def probe(
+        self,
+        priority: int,
+        created: str,
+        *,
+        question: Callable[[], tuple[GangAsk, PlacementSnapshot]],
+        keep: Callable[[Outcome], None],
+    ) -> float:
+        """Asks for pods that are in no gang yet: nothing of it is remembered here.
+
+        question: what is asked, made when its turn has come. keep: takes the answer before anybody
+        else has a turn. Answers how many seconds planning took.
+        """
+        async with self._turns.turn(priority, created):
+            ask, placement = question()
+            started = self._clock()
+            outcome = await _in_thread(lambda: self._planner(placement, ask, Budget()))
+            seconds = self._clock() - started
+            keep(outcome)
+        self._reporter.planned(outcome, seconds)
+        return seconds
+
     def _answer(self, placement: PlacementSnapshot, ask: GangAsk) -> tuple[Outcome, Concern | None]:
         outcome = self._planner(placement, ask, Budget())
         return outcome, concern(placement, ask) if isinstance(outcome, NoRoom) else None
 
-    def _slow_down(self, memory: Memory) -> None:
-        """The next plan waits a little longer, and not in step with those of other gangs."""
-        if memory.refusals is None:
+    def _slow_down(self, gang: GangObject, memory: Memory) -> None:
+        """The next plan waits a little longer, and not in step with those of other gangs.
+
+        Not that of a gang for which devices are kept: they are idle until it looks again.
+        """
+        if memory.refusals is None or gang.status.reservation is not None:
             memory.refusals = Backoff(first=self._pace.replan, limit=self._pace.slowest)
         memory.pause = memory.refusals.next()
 
@@ -122,17 +151,46 @@ class Planning:
         if not due or not isinstance(memory.outcome, NoRoom) or memory.is_hopeless:
             return
         occupants = self.questions.occupants(case.pods, view.now)
-        tries = int(_ADVICE_S / max(memory.planned_for, _ADVICE_S / _MOST_TRIES))
+        priority, tries = ranking.priority(case.pods), self._tries(memory)
         memory.vacated = await _in_thread(
-            lambda: make_room(
-                placement,
-                ask,
-                occupants,
-                priority=ranking.priority(case.pods),
-                tries=max(_LEAST_TRIES, tries),
-            )
+            lambda: make_room(placement, ask, occupants, priority=priority, tries=tries)
         )
         memory.advised_at = self._clock()
+
+    async def _reserve(
+        self,
+        case: Case,
+        view: GangView,
+        memory: Memory,
+        placement: PlacementSnapshot,
+        ask: GangAsk,
+    ) -> None:
+        """Chooses what is kept for the gang: with fewest holders to wait for, none more important."""
+        if not memory.may_reserve or not isinstance(memory.outcome, NoRoom):
+            return
+        memory.may_reserve = False
+        priority = ranking.priority(case.pods)
+        everybody = self.questions.occupants(case.pods, view.now)
+        able = [one for one in everybody if one.claims and one.priority <= priority]
+        tries = self._tries(memory)
+        found = await _in_thread(
+            lambda: vacate(placement, ask, able, by_priority=False, tries=tries)
+        )
+        if found is None:
+            memory.in_vain_at = self._clock()
+            return
+        proposal = viewing.proposal_of((one.pod.uid for one in found.plan.placements), found.plan)
+        memory.reservation = Reservation(
+            since=stamp(view.now),
+            pools=proposal.pools,
+            nodes=tuple(sorted({one.node for one in found.plan.placements})),
+            packed=pack(proposal.claims),
+        )
+
+    def _tries(self, memory: Memory) -> int:
+        """How many plans a search may cost: as many as take two seconds."""
+        tries = int(_ADVICE_S / max(memory.planned_for, _ADVICE_S / _MOST_TRIES))
+        return max(_LEAST_TRIES, tries)
 
 
 async def _in_thread(work: Callable[[], Answer]) -> Answer:

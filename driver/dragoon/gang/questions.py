@@ -13,8 +13,9 @@ from dragoon.gang.protocol import viewing
 from dragoon.gang.protocol.actions import RequestPlan
 from dragoon.gang.protocol.model import Member
 from dragoon.gang.records import PodRecord
+from dragoon.gang.waiting.keeping import Keeping
 from dragoon.gang.waiting.occupants import occupants
-from dragoon.gang.world import World
+from dragoon.gang.world import FamilyKey, World
 
 
 class Questions:
@@ -24,6 +25,7 @@ class Questions:
         self._world = world
         self._unpacked = viewing.Unpacked()
         self._promises = asking.Promises(self.claims_of)
+        self.keeping = Keeping(world)
 
     def claims_of(self, gang: GangObject) -> tuple[PlannedClaim, ...]:
         """The claims of a journaled plan. Raises InvalidInputError for a damaged journal."""
@@ -31,20 +33,42 @@ class Questions:
 
     def propose(self, gang: GangObject, claims: Sequence[PlannedClaim]) -> None:
         """What the planner gave a gang: others see it as taken until it is dropped."""
-        self._promises.propose(gang, claims)
+        self._promises.keep(gang.uid, gang.namespace, claims)
+
+    def promise(self, uid: str, namespace: str, claims: Sequence[PlannedClaim]) -> None:
+        """What the planner gave a Workload of Kueue, by its UID; the gang of its pods may use it."""
+        self._promises.keep(uid, namespace, claims)
 
     def drop(self, uid: str) -> None:
-        """The proposal of a gang is over: journaled, or not wanted any more."""
+        """What was kept for a gang or a Workload is over."""
         self._promises.drop(uid)
 
     def forget(self, uid: str) -> None:
         """A Gang is gone."""
         self._promises.drop(uid)
         self._unpacked.forget(uid)
+        self.keeping.forget(uid)
 
     def snapshot(self, gang: GangObject) -> Snapshot:
-        """The cluster with all that is promised to other gangs."""
-        return self._promises.snapshot(self._world.state, gang, self._world.copies.gangs.values())
+        """The cluster with all that is promised to other gangs; not what is only kept for them."""
+        gangs = self._world.copies.gangs.values()
+        return self._promises.snapshot(self._world.state, self._own(gang), gangs)
+
+    def open_to(self, gang: GangObject, pods: Sequence[PodRecord], now: datetime) -> Snapshot:
+        """The cluster as the gang may use it: what is kept for others is in use, but for backfill."""
+        kept = self.keeping.closed_to(gang, pods, now)
+        gangs = self._world.copies.gangs.values()
+        return self._promises.snapshot(self._world.state, self._own(gang), gangs, kept)
+
+    def open_to_workload(self, uid: str) -> Snapshot:
+        """The cluster as the pods of a Workload of Kueue may use it, by its UID."""
+        gangs = self._world.copies.gangs.values()
+        return self._promises.snapshot(self._world.state, {uid}, gangs)
+
+    def _own(self, gang: GangObject) -> set[str]:
+        """The UIDs whose promises the gang may use: its own, and of the Workloads of its pods."""
+        pods = self._world.family(FamilyKey(gang.namespace, gang.group))
+        return {gang.uid, *(pod.workload for pod in pods)}
 
     def ask(
         self,
@@ -65,7 +89,7 @@ class Questions:
         ask = asking.gang_ask(scene, request, others=world.copies.gangs.values(), now=now)
         moving = [pod.key for pod in pods if pod.uid in asked and not pod.node]
         placement = PlacementSnapshot(
-            cluster=self.snapshot(gang),
+            cluster=self.open_to(gang, pods, now),
             nodes=world.node_facts(without=moving),
             extended=world.extended(),
             priorities=world.priorities(),

@@ -7,12 +7,13 @@ from typing import Protocol
 from dragoon.allocator.gang.concern import Concern
 from dragoon.allocator.gang.model import NoRoom, Outcome
 from dragoon.allocator.gang.vacating import Vacated
-from dragoon.api.gang import GangObject
+from dragoon.api.gang import GangObject, Reservation
 from dragoon.errors import DragoonError
 from dragoon.gang.discovering.checking import Fault
 from dragoon.gang.protocol.actions import Note
 from dragoon.gang.protocol.model import Proposal, Wait
 from dragoon.gang.records import PodRecord
+from dragoon.gang.waiting.ranking import Rank
 from dragoon.kube.backoff import Backoff
 
 
@@ -54,10 +55,12 @@ class Pace:
 class Memory:
     """What this process remembers of one gang; all of it can be lost.
 
-    woken: something that concerns the gang has changed since the planner began. concern: None where
+    woken: something that concerns the gang has changed since the planner began; woken_at: since
+    when it is to be planned, for that or because it is new. rank: its place in the queue. concern: None where
     everything concerns it. refusals: those of the planner in a row, None after another answer; pause:
     until it may be asked again, in seconds. vacated: who could make room; advised_at: when that was asked
-    for. faulty: the planner was not asked because of a fault.
+    for. may_reserve: devices may be kept for the gang; reservation: those, to be journaled; in_vain_at:
+    when there were none. faulty: the planner was not asked because of a fault.
     """
 
     wait: Wait | None = None
@@ -66,11 +69,16 @@ class Memory:
     planned_at: float = 0.0
     planned_for: float = 0.0
     woken: bool = False
+    woken_at: float | None = None
+    rank: Rank | None = None
     concern: Concern | None = None
     refusals: Backoff | None = None
     pause: float = 0.0
     vacated: Vacated | None = None
     advised_at: float | None = None
+    may_reserve: bool = False
+    reservation: Reservation | None = None
+    in_vain_at: float | None = None
     unsettled: bool = False
     faulty: bool = False
     told_at: float = 0.0

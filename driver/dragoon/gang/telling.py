@@ -13,6 +13,7 @@ from dragoon.gang.protocol.model import Member
 from dragoon.gang.remembering import Case, Memory, Pace, Reporter
 from dragoon.gang.standing.sight import Sight
 from dragoon.gang.standing.telling import is_urgent, merge_patch, status_of
+from dragoon.gang.waiting.keeping import Keeping
 from dragoon.gang.waiting.making_room import told
 from dragoon.gang.world import World
 from dragoon.kube.port import GANGS, Api
@@ -29,6 +30,7 @@ class Telling:
         *,
         pace: Pace,
         stuck_after: float,
+        keeping: Keeping,
         again: Callable[[GangObject, float], None],
         clock: Callable[[], float] = time.monotonic,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
@@ -38,6 +40,7 @@ class Telling:
         self._reporter = reporter
         self._pace = pace
         self._stuck_after = stuck_after
+        self._keeping = keeping
         self._again = again
         self._clock = clock
         self._now = now
@@ -63,6 +66,7 @@ class Telling:
             notes=notes,
             blockers=self._blockers(memory.outcome),
             room=self._room(memory.vacated),
+            kept=self._kept(gang),
             hints=case.hints,
             stuck_after=self._stuck_after,
         )
@@ -93,6 +97,11 @@ class Telling:
             return
         memory.told_at = self._clock()
         self._world.copies.observe(GANGS, stored)
+
+    def _kept(self, gang: GangObject) -> str:
+        """What is kept for the gang and for whom it waits, in words."""
+        found = self._keeping.kept(gang, self._now())
+        return "" if found is None else found.told()
 
     def _room(self, vacated: Vacated | None) -> tuple[str, ...]:
         """Who could make room, while all of them are there."""

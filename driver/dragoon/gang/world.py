@@ -14,15 +14,15 @@ import structlog
 from dragoon.allocator import ClusterState, Snapshot
 from dragoon.allocator.gang.model import NodeFacts
 from dragoon.allocator.gang.reading import extended_resources
-from dragoon.allocator.model import PoolId, Slice
+from dragoon.allocator.model import Slice
 from dragoon.allocator.usage import UNUSED
 from dragoon.api.gang import GangObject
 from dragoon.errors import DragoonError
+from dragoon.gang import promised
 from dragoon.gang.copies import Copies, RuleRecord
 from dragoon.gang.discovering.answers import Ground
 from dragoon.gang.discovering.grouping import groups_of
 from dragoon.gang.discovering.table import OBJECTS
-from dragoon.gang.protocol.facts import pool_id
 from dragoon.gang.protocol.model import RuleFacts
 from dragoon.gang.records import JobRecord, PodRecord, Raw
 from dragoon.gang.waiting import freed
@@ -326,10 +326,10 @@ class World:
         self._listener.room(freed.FLEET)
 
     def _gang(self, change: Change[GangObject]) -> None:
-        for uid in _pods_of(change.old) if change.old is not None else ():
+        for uid in promised.pods_of(change.old) if change.old is not None else ():
             self._planned.pop(uid, None)
         if change.new is not None:
-            self._planned |= dict.fromkeys(_pods_of(change.new), change.new.uid)
+            self._planned |= dict.fromkeys(promised.pods_of(change.new), change.new.uid)
         for found in (change.old, change.new):
             if found is not None:
                 family = FamilyKey(found.namespace, found.group)
@@ -340,8 +340,8 @@ class World:
                 self._listener.family(family)
         if change.new is None:
             self._listener.swept()
-        if _promised(change.old) != _promised(change.new):
-            self._listener.room(freed.by_pools(_pools_of(change.old)))
+        if promised.promises_of(change.old) != promised.promises_of(change.new):
+            self._listener.room(freed.by_pools(promised.pools_of(change.old)))
 
     def _job(self, change: Change[JobRecord]) -> None:
         if change.old is not None:
@@ -371,28 +371,6 @@ class World:
             put(raw)
         except DragoonError as error:
             _log.warning("object cannot be read", code=error.code, error=str(error))
-
-
-def _pods_of(gang: GangObject) -> Iterable[str]:
-    """The UIDs of the pods that the plan of a gang names."""
-    plan = gang.status.plan
-    if plan is not None:
-        yield from (member.uid for member in plan.members)
-        yield from (member.uid for member in plan.held)
-
-
-def _pools_of(gang: GangObject | None) -> Iterable[PoolId]:
-    """The pools in which a gang has, or had, devices."""
-    plan = None if gang is None else gang.status.plan
-    return () if plan is None else map(pool_id, plan.pools)
-
-
-def _promised(gang: GangObject | None) -> tuple[object, ...]:
-    """What of a gang keeps others out beside its claims: its round, and slots that wait."""
-    plan = None if gang is None else gang.status.plan
-    if plan is None:
-        return ()
-    return (plan.packed, *(member.uid for member in plan.held if member.vacated))
 
 
 def _differs(one: NodeFacts, other: NodeFacts) -> bool:

@@ -26,6 +26,8 @@ def conditions(sight: Sight) -> tuple[ConditionStatus, ...]:
         _allocated(sight),
         _satisfied(sight),
     ]
+    if sight.gang.status.reservation is not None:
+        found.append(_condition(Condition.RESERVED, _YES, "Kept", sight.kept))
     return tuple(_kept(sight, one) for one in found)
 
 

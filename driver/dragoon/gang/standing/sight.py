@@ -23,7 +23,8 @@ class Sight:
     """What was seen of one gang. plan: as journaled. faults: of the whole gang.
 
     outcome: the planner's last answer, None where it was not asked. blockers: gangs that hold what
-    would help. room: who of lower priority could make room, line by line. hints: what is known of missing pods and claims, one text each. stuck_after: seconds
+    would help. room: who of lower priority could make room, line by line. kept: what is kept
+    for it while it waits, in words. hints: what is known of missing pods and claims, one text each. stuck_after: seconds
     for which kube-scheduler has to call a member unschedulable before its node is avoided.
     """
 
@@ -37,6 +38,7 @@ class Sight:
     notes: Sequence[Note] = ()
     blockers: Sequence[str] = ()
     room: Sequence[str] = ()
+    kept: str = ""
     hints: Sequence[str] = field(default=())
     stuck_after: float = 30.0
 

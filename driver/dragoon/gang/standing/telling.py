@@ -54,6 +54,7 @@ def status_of(sight: Sight) -> GangStatus:
         complete_since="" if sight.gathers else old.complete_since or stamp(sight.now),
         avoided=_avoided(sight),
         notes=_optimistic(sight),
+        reservation=old.reservation,
         plan=sight.plan,
     )
 
@@ -76,13 +77,14 @@ def _avoided(sight: Sight) -> tuple[Avoided, ...]:
 
 
 def merge_patch(old: GangStatus, new: GangStatus) -> dict[str, Any]:
-    """What makes the old status the new one, but for the plan; empty where nothing differs.
+    """What makes the old status the new one, but for what is journaled; empty where nothing differs.
 
     A JSON merge patch (RFC 7386): what is not there any more is null.
     """
     before, after = wire(old), wire(new)
     for each in (before, after):
         each.pop("plan", None)
+        each.pop("reservation", None)
     return _patch(before, after)
 
 

@@ -40,17 +40,22 @@ def lasts(pod: PodRecord) -> timedelta | None:
     return min(known) if known else None
 
 
+def job_end(pod: PodRecord, jobs: Mapping[str, JobRecord]) -> datetime | None:
+    """When the Job of a pod is ended by its deadline, None where it has none or has not started."""
+    job = None if pod.owner is None else jobs.get(pod.owner.uid)
+    if job is None or not job.started or job.deadline is None:
+        return None
+    return datetime.fromisoformat(job.started) + timedelta(seconds=job.deadline)
+
+
 def ends(pod: PodRecord, jobs: Mapping[str, JobRecord], now: datetime) -> datetime | None:
     """When a pod that runs has ended, None where that is not known or was said wrong."""
     status: Raw = (pod.raw or {}).get("status") or {}
     started, length = status.get("startTime"), lasts(pod)
-    found: list[datetime] = []
+    found = [job_end(pod, jobs)]
     if started and length is not None:
         found.append(datetime.fromisoformat(started) + length)
-    job = None if pod.owner is None else jobs.get(pod.owner.uid)
-    if job is not None and job.started and job.deadline is not None:
-        found.append(datetime.fromisoformat(job.started) + timedelta(seconds=job.deadline))
-    end = min(found, default=None)
+    end = min((one for one in found if one is not None), default=None)
     return end if end is not None and end > now else None
 
 

@@ -1,0 +1,83 @@
+"""Keeps devices for the largest gang that waits (`waiting.reserving` decides for which)."""
+
+import asyncio
+from collections.abc import Callable
+from datetime import UTC, datetime
+
+import structlog
+
+from dragoon.api.gang import GangObject
+from dragoon.gang.asking import gang_ref
+from dragoon.gang.looking import Looker
+from dragoon.gang.protocol.actions import Reserve
+from dragoon.gang.protocol.executing import Executor
+from dragoon.gang.waiting.reserving import ReserveSettings, Waiting, decide, devices_asked
+from dragoon.gang.world import FamilyKey, World
+
+_log = structlog.get_logger(__name__)
+
+
+class Reserving:
+    """Looks every few seconds. changed: asks for a look at a family.
+
+    What is to be kept is chosen by the look at the gang itself; what ends is written here, and the
+    gang's next look takes the rules away.
+    """
+
+    def __init__(
+        self,
+        world: World,
+        looker: Looker,
+        executor: Executor,
+        *,
+        settings: ReserveSettings,
+        changed: Callable[[FamilyKey], None],
+        every: float = 5.0,
+        now: Callable[[], datetime] = lambda: datetime.now(UTC),
+    ) -> None:
+        self._world = world
+        self._looker = looker
+        self._executor = executor
+        self._settings = settings
+        self._changed = changed
+        self._every = every
+        self._now = now
+
+    async def run(self) -> None:
+        """Looks until cancelled."""
+        while True:
+            await self.look()
+            await asyncio.sleep(self._every)
+
+    async def look(self) -> None:
+        """Looks once; a write that fails is tried again by the next look."""
+        now = self._now()
+        gangs = self._world.copies.gangs.values()
+        concerned = [one for one in gangs if one.status.reservation or self._looker.waits(one.uid)]
+        found = decide([self._waiting(one, now) for one in concerned], now, self._settings)
+        for gang in found.starting:
+            self._looker.let_reserve(gang.uid)
+            self._changed(FamilyKey(gang.namespace, gang.group))
+        if not found.ending:
+            return
+        outcome = await self._executor.execute(
+            [Reserve(gang_ref(gang), None) for gang in found.ending]
+        )
+        for written in outcome.written:
+            self._world.copies.observe(*written)
+        for error in outcome.errors:
+            _log.warning("reservation not ended", code=error.code, error=str(error))
+
+    def _waiting(self, gang: GangObject, now: datetime) -> Waiting:
+        pods = self._world.family(FamilyKey(gang.namespace, gang.group))
+        names = {(pod.namespace, name) for pod in pods if pod.is_alive for name in pod.claims}
+        claims = (self._world.claim(*name) for name in names)
+        kept = self._looker.keeping.kept(gang, now)
+        return Waiting(
+            gang,
+            priority=self._looker.keeping.priority(gang),
+            devices=devices_asked(claim for claim in claims if claim is not None),
+            has_no_room=self._looker.waits(gang.uid),
+            is_spoiled=gang.status.reservation is not None and (kept is None or kept.is_spoiled),
+            tried_in_vain=self._looker.was_in_vain(gang.uid),
+        )

@@ -1,0 +1,198 @@
+"""Devices in use that are kept for the largest gang that waits."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from dragoon.api.gang import GangObject
+from dragoon.app.controller import Controller
+from dragoon.gang.waiting.durations import ANNOTATION_DURATION
+from dragoon.kube.port import GANGS, NODES, PODS, SLICES
+from tests.scenario.gang.bed import SPACE, Bed, condition, until
+
+AT_ONCE: Mapping[str, Any] = {"reserve_after_seconds": 0.0}
+
+
+async def reserved(bed: Bed, name: str) -> GangObject:
+    """Waits until devices are kept for a gang, and fenced."""
+    seen: list[GangObject] = []
+
+    async def is_kept() -> bool:
+        found = await bed.see(name)
+        if found is None or found.status.reservation is None:
+            return False
+        seen[:] = [found]
+        pools = {one.pool for one in found.status.reservation.pools}
+        return pools <= await fenced(bed, name) and found.status.condition("Reserved") is not None
+
+    await until(f"devices are kept for {name}", is_kept)
+    return seen[0]
+
+
+async def fenced(bed: Bed, name: str) -> set[str]:
+    """The pools that are fenced for a gang."""
+    return {
+        rule["spec"]["deviceSelector"]["pool"]
+        for rule in await bed.rules()
+        if rule["metadata"]["labels"]["dragoon.dev/gang"] == name
+    }
+
+
+async def singles(bed: Bed, *names: str, **more: Any) -> None:
+    """Gangs of one pod with one GPU each."""
+    for name in names:
+        await bed.pod(f"{name}-0", gang=name, size="1", **more)
+
+
+async def end(bed: Bed, name: str) -> None:
+    await bed.end(f"{name}-0")
+    await bed.phase(name, "Finished")
+
+
+async def test_a_stream_of_small_gangs_cannot_starve_a_large_one() -> None:
+    async with Bed(nodes=1).up() as bed, bed.controller(**AT_ONCE):
+        await singles(bed, "a", "b", "c", "d")
+        for name in "abcd":
+            await bed.phase(name, "Running")
+        await bed.job("large", 2, template="pair")
+        kept = await reserved(bed, "large")
+        status, reason, message = condition(kept, "Reserved")
+        assert (status, reason) == ("True", "Kept")
+        assert message.startswith("4 devices on n0 since ")
+        assert message.endswith(
+            "; waits for pod team/a-0, pod team/b-0, pod team/c-0, pod team/d-0"
+        )
+        for index, name in enumerate("abcd"):
+            await singles(bed, f"next{index}")
+            await bed.phase(f"next{index}", "Waiting")
+            await end(bed, name)
+        await bed.phase("large", "Running")
+        for index in range(4):
+            waiting = await bed.see(f"next{index}")
+            assert waiting is not None
+            assert waiting.status.phase == "Waiting"
+        await until("nothing is kept any more", lambda: nothing_kept(bed, "large"))
+        assert await fenced(bed, "large") == {"n0/gpu"}
+
+
+async def nothing_kept(bed: Bed, name: str) -> bool:
+    found = await bed.see(name)
+    return found is None or found.status.reservation is None
+
+
+async def test_the_rest_of_the_fleet_stays_open_to_others() -> None:
+    async with Bed(nodes=2).up() as bed, bed.controller(**AT_ONCE):
+        await bed.job("full", 4)
+        await bed.phase("full", "Running")
+        await bed.job("half", 2)
+        await bed.phase("half", "Running")
+        await bed.job("large", 2, template="pair")
+        # One pair is free: there is one node to wait for, whichever.
+        kept = await reserved(bed, "large")
+        assert kept.status.reservation is not None
+        (node,) = kept.status.reservation.nodes
+        await singles(bed, "x")
+        await bed.phase("x", "Waiting" if node == (await where(bed, "half")) else "Running")
+
+
+async def where(bed: Bed, gang: str) -> str:
+    (node,) = set((await bed.bound(gang)).values())
+    return node
+
+
+async def test_the_more_important_gang_takes_over_and_may_use_what_is_kept() -> None:
+    async with Bed(nodes=1).up() as bed, bed.controller(**AT_ONCE):
+        await singles(bed, "a", "b", "c", "d")
+        for name in "abcd":
+            await bed.phase(name, "Running")
+        await bed.job("first", 2, template="pair")
+        await reserved(bed, "first")
+        await bed.job("second", 2, template="pair", priority=10)
+        await reserved(bed, "second")
+        await until("nothing is kept for the first", lambda: nothing_kept(bed, "first"))
+        await until("nor fenced", lambda: is_fenced(bed, "first", ""))
+        await end(bed, "a")
+        await end(bed, "b")
+        await singles(bed, "urgent", priority=20)
+        await bed.phase("urgent", "Running")
+        for name in ("c", "d", "urgent"):
+            await end(bed, name)
+        await bed.phase("second", "Running")
+
+
+async def is_fenced(bed: Bed, name: str, *pools: str) -> bool:
+    return await fenced(bed, name) == {pool for pool in pools if pool}
+
+
+async def test_a_gang_that_goes_takes_its_reservation_with_it() -> None:
+    async with Bed(nodes=1).up() as bed, bed.controller(**AT_ONCE):
+        await bed.job("full", 4)
+        await bed.phase("full", "Running")
+        await bed.job("large", 2, template="pair")
+        await reserved(bed, "large")
+        for index in range(2):
+            await bed.api.delete(PODS, f"large-{index}", namespace=SPACE)
+        await bed.api.delete(GANGS, "large", namespace=SPACE)
+        await until("it is not fenced any more", lambda: is_fenced(bed, "large", ""))
+        assert await fenced(bed, "full") == {"n0/gpu"}
+
+
+async def test_what_was_kept_on_a_node_that_is_gone_is_chosen_anew() -> None:
+    async with Bed(nodes=2).up() as bed, bed.controller(**AT_ONCE):
+        await bed.job("one", 4)
+        await bed.job("two", 4)
+        for name in ("one", "two"):
+            await bed.phase(name, "Running")
+        await bed.job("large", 2, template="pair")
+        kept = await reserved(bed, "large")
+        assert kept.status.reservation is not None
+        (node,) = kept.status.reservation.nodes
+        await bed.api.delete(SLICES, f"{node}-gpu")
+        await bed.api.delete(NODES, node)
+        other = "n1" if node == "n0" else "n0"
+        await until("it is fenced elsewhere", lambda: is_fenced(bed, "large", f"{other}/gpu"))
+
+
+async def test_none_are_kept_where_the_setting_says_so() -> None:
+    async with Bed(nodes=1).up() as bed, bed.controller(most_reservations=0, **AT_ONCE) as one:
+        await bed.job("full", 4)
+        await bed.phase("full", "Running")
+        await bed.job("large", 2, template="pair")
+        await bed.phase("large", "Waiting")
+        await looked(one, bed)
+        assert await nothing_kept(bed, "large")
+
+
+async def looked(one: Controller, bed: Bed) -> None:
+    """Waits until a gang that came later was looked at: so was all before."""
+    assert one.state()["leading"]
+    await singles(bed, "later")
+    await bed.phase("later", "Waiting")
+
+
+@pytest.mark.parametrize(
+    ("seconds", "phase"), [("30", "Running"), ("7200", "Waiting"), ("", "Waiting")]
+)
+async def test_a_small_gang_that_ends_in_time_is_backfilled(seconds: str, phase: str) -> None:
+    async with Bed(nodes=1).up() as bed, bed.controller(**AT_ONCE):
+        await bed.job("full", 3, annotations={ANNOTATION_DURATION: "1h"})
+        await bed.phase("full", "Running")
+        for index in range(3):
+            await bed.start(f"full-{index}")
+        await bed.job("large", 2, template="pair")
+        kept = await reserved(bed, "large")
+        assert "at the latest" in condition(kept, "Reserved")[2]
+        await singles(bed, "small", annotations={ANNOTATION_DURATION: seconds} if seconds else {})
+        await bed.phase("small", phase)
+
+
+async def test_without_durations_there_is_no_estimate_and_no_backfill() -> None:
+    async with Bed(nodes=1).up() as bed, bed.controller(**AT_ONCE):
+        await bed.job("full", 3)
+        await bed.phase("full", "Running")
+        await bed.job("large", 2, template="pair")
+        kept = await reserved(bed, "large")
+        assert "at the latest" not in condition(kept, "Reserved")[2]
+        await singles(bed, "small", activeDeadlineSeconds=5)
+        await bed.phase("small", "Waiting")
