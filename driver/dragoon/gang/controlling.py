@@ -15,6 +15,7 @@ from dragoon.api.gang import GangObject, wire
 from dragoon.errors import ApiConflictError, ApiNotFoundError, DragoonError
 from dragoon.gang.discovering import checking, families
 from dragoon.gang.discovering.checking import Fault
+from dragoon.gang.discovering.eligible import eligible
 from dragoon.gang.discovering.families import Family, NewGang
 from dragoon.gang.discovering.sizes import size_of
 from dragoon.gang.looking import Looker
@@ -188,11 +189,13 @@ class GangController:
             ground=self._world.ground,
             priority_classes=set(self._world.copies.priority_classes.values()),
             relabelled=relabelled,
+            elsewhere=self._elsewhere(gang, mine),
         )
         ungated = checking.ungated(mine, self._ours(gang, mine))
         for fault in (*found, *((ungated,) if ungated is not None else ())):
             if not fault.waits:
                 self._teller.fault(fault)
+        mine = eligible(mine, self._world.ground, planned=_planned(gang))
         case = Case(gang, mine, found, ungated, self._hints(gang, mine))
         await self._looker.look(case)
 
@@ -214,6 +217,17 @@ class GangController:
             if pod is not None and pod.uid in named and pod.is_alive and pod.group != gang.group
         ]
 
+    def _elsewhere(self, gang: GangObject, pods: Sequence[PodRecord]) -> list[PodRecord]:
+        """Living pods of the same group of another project that are not of this Gang."""
+        if not gang.made_by_us or gang.spec.source is None:
+            return []
+        ground = self._world.ground
+        return [
+            pod
+            for pod in self._world.in_groups_of(one for one in pods if one.is_alive)
+            if pod.is_alive and not families.belongs(pod, gang, ground)
+        ]
+
     def _ours(self, gang: GangObject, pods: Sequence[PodRecord]) -> set[str]:
         """UIDs of pods that need no gate: the plan names them, they carry our pin, or are stranded."""
         plan = gang.status.plan
@@ -221,7 +235,7 @@ class GangController:
         if plan is not None:
             named = {one.uid for one in plan.members} | {one.uid for one in plan.held}
         claims = self._world.claim
-        return named | {pod.uid for pod in pods if pod.pinned or is_stranded(pod, claims)}
+        return _planned(gang) | {pod.uid for pod in pods if pod.pinned or is_stranded(pod, claims)}
 
     async def _keep(self, gang: GangObject, pods: Sequence[PodRecord]) -> bool:
         """Keeps a Gang that we made in step with its pods; whether it is gone now."""
@@ -287,3 +301,11 @@ class GangController:
                 template = entry.get("resourceClaimTemplateName")
                 found.append(f"pod {pod.name} has no claim from template {template} yet")
         return found
+
+
+def _planned(gang: GangObject) -> set[str]:
+    """The UIDs of the pods that the plan names."""
+    plan = gang.status.plan
+    if plan is None:
+        return set()
+    return {one.uid for one in plan.members} | {one.uid for one in plan.held}

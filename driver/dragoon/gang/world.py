@@ -137,6 +137,15 @@ class World:
         """What the numbers of groups are read from."""
         return Ground(self.copies.groups, self._jobs)
 
+    def in_groups_of(self, pods: Iterable[PodRecord]) -> tuple[PodRecord, ...]:
+        """All pods that other projects have in a group with one of these."""
+        groups = {(pod.namespace, *group) for pod in pods for group in groups_of(pod)}
+        keys = dict.fromkeys(
+            key for group in sorted(groups) for key in self._in_group.get(group, ())
+        )
+        found = (self.copies.pods.get(key.name, key.namespace) for key in keys)
+        return tuple(pod for pod in found if pod is not None)
+
     @property
     def jobs_by_uid(self) -> Mapping[str, JobRecord]:
         return self._jobs

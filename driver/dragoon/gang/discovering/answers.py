@@ -13,6 +13,8 @@ from dragoon.kube.port import Resource
 
 ALLOWED: Final = f"a whole number from 1 to {gang.MOST_MEMBERS}"
 
+_LARGE: Final = 10**9
+
 
 class Objects(Protocol):
     """The objects in which other projects keep their groups."""
@@ -115,13 +117,19 @@ class Answer:
 
 def count(value: Any, where: str) -> int:
     """A number of members. Raises InvalidInputError."""
-    text = str(value).strip() if isinstance(value, int | str) else ""
-    if (
-        not isinstance(value, bool)
-        and text.isascii()
-        and text.isdigit()
-        and 0 < int(text[:9]) <= gang.MOST_MEMBERS
-    ):
-        return int(text)
-    found = "none" if value is None else repr(value)[:40]
-    raise InvalidInputError(f"{where}: found {found}, allowed is {ALLOWED}")
+    number = 0
+    if isinstance(value, int) and not isinstance(value, bool):
+        number = value
+    elif isinstance(value, str):
+        text = value.strip()
+        number = int(text[:9]) if text.isascii() and text.isdigit() else 0
+    if 0 < number <= gang.MOST_MEMBERS:
+        return number
+    raise InvalidInputError(f"{where}: found {shown(value)}, allowed is {ALLOWED}")
+
+
+def shown(value: Any) -> str:
+    """What was found, in a message."""
+    if isinstance(value, int) and abs(value) > _LARGE:
+        return "a larger number"
+    return "none" if value is None else repr(value)[:40]

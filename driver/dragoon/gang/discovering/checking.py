@@ -49,11 +49,13 @@ def faults(
     ground: Ground,
     priority_classes: Collection[str],
     relabelled: Sequence[PodRecord] = (),
+    elsewhere: Sequence[PodRecord] = (),
 ) -> tuple[Fault, ...]:
     """What is wrong with the gang as a whole.
 
     pods: its pods, dead ones too. relabelled: pods that its plan names and whose label is another
-    now. priority_classes: the names of all that there are.
+    now. elsewhere: living pods that another project has in the group of a member, and that belong to
+    another Gang. priority_classes: the names of all that there are.
     """
     living = [pod for pod in pods if pod.is_alive]
     found = [
@@ -72,6 +74,8 @@ def faults(
                 tuple(relabelled),
             )
         )
+    if elsewhere:
+        found.append(_torn(gang_, elsewhere))
     return tuple(found)
 
 
@@ -115,6 +119,17 @@ def names(pods: Sequence[PodRecord]) -> str:
     shown = ", ".join(str(pod) for pod in pods[:_SHOWN])
     more = f" and {len(pods) - _SHOWN} more" if len(pods) > _SHOWN else ""
     return f"pod{'s' if len(pods) > 1 else ''} {shown}{more}"
+
+
+def _torn(gang_: GangObject, elsewhere: Sequence[PodRecord]) -> Fault:
+    return Fault(
+        TWO_GROUPS,
+        f"{names(elsewhere)} of the same group: found in another gang, by label {gang.LABEL} "
+        f"{_values(pod.group or '' for pod in elsewhere)} or by another group; allowed is one gang for "
+        f"a group, here {gang_.group!r}; write annotation {gang.ANNOTATION_SOURCE} to choose whose "
+        "groups count",
+        tuple(elsewhere),
+    )
 
 
 def _groups(gang_: GangObject, pods: Sequence[PodRecord], ground: Ground) -> Iterator[Fault]:

@@ -113,6 +113,12 @@ def sort(
     )
 
 
+def belongs(pod: PodRecord, one: GangObject, ground: Ground) -> bool:
+    """Whether a pod is, by what it says, of the same group as a Gang that we made."""
+    root = _root(pod, ground)
+    return pod.group == one.group and root == one.spec.source
+
+
 class _Unseen:
     """The owner of a pod is a Job that no watch has shown yet."""
 

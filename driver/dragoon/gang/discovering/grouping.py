@@ -35,6 +35,15 @@ def answers_of(pod: PodRecord, ground: Ground) -> tuple[Answer, ...]:
     return found
 
 
+def source_of(pod: PodRecord) -> Source | None:
+    """The source that names the group of a pod, None where no other project does."""
+    for source in _asked(pod):
+        with contextlib.suppress(InvalidInputError):
+            if joined(source.group, pod):
+                return source
+    return None
+
+
 def stays_out(pod: PodRecord) -> bool:
     """Whether a pod is never a member: it only keeps room for one."""
     return any(
@@ -44,10 +53,10 @@ def stays_out(pod: PodRecord) -> bool:
 
 def slot_of(pod: PodRecord) -> str:
     """Which member a pod is, the same for its successor; empty where members are alike."""
-    for source in _asked(pod):
+    source = source_of(pod)
+    if source is not None and source.slot:
         with contextlib.suppress(InvalidInputError):
-            if source.slot and joined(source.group, pod):
-                return joined(source.slot, pod)
+            return joined(source.slot, pod)
     return next((text for name in INDEX if (text := _said(pod, name))), "")
 
 

@@ -2,10 +2,13 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from dragoon.errors import InvalidInputError
 from dragoon.gang.records import PodRecord
+
+LONGEST: Final = 253
+"""Characters in one text: it names an object."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -13,11 +16,13 @@ class Mark:
     """One thing that a pod says, and where: a field of its spec, labels, annotations.
 
     More than one place means that any of them will do, and all that are there have to agree.
+    default: what holds where none of them is there.
     """
 
     label: tuple[str, ...] = ()
     annotation: tuple[str, ...] = ()
     field: str = ""
+    default: str = ""
 
     @property
     def places(self) -> tuple[str, ...]:
@@ -31,7 +36,7 @@ class Mark:
         if len(set(said.values())) > 1:
             told = ", ".join(f"{text!r} in {where}" for where, text in said.items())
             raise InvalidInputError(f"found {told}; allowed is one")
-        return next(iter(said.values()), "")
+        return next(iter(said.values()), self.default)
 
     def _said(self, pod: PodRecord) -> list[tuple[str, str]]:
         found = [(f"label {name}", pod.labels.get(name)) for name in self.label]
@@ -53,6 +58,11 @@ def joined(marks: tuple[Mark, ...], pod: PodRecord) -> str:
     Raises InvalidInputError.
     """
     texts = [mark.read(pod) for mark in marks]
+    long = next((text for text in texts if len(text) > LONGEST), None)
+    if long is not None:
+        raise InvalidInputError(
+            f"found {long[:20]!r}... of {len(long)} characters, allowed are {LONGEST}"
+        )
     return "/".join(texts) if texts and all(texts) else ""
 
 

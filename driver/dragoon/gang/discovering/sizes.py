@@ -11,7 +11,8 @@ from dragoon.api import gang
 from dragoon.errors import InvalidInputError
 from dragoon.gang.discovering.answers import ALLOWED, Answer, Ground, count
 from dragoon.gang.discovering.grouping import answers_of
-from dragoon.gang.records import JobRecord, PodRecord
+from dragoon.gang.discovering.table import JOB
+from dragoon.gang.records import PodRecord
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,9 +44,8 @@ def size_of(pod: PodRecord, ground: Ground) -> Size:
     told = [one for one in answers if one.numbers.minimum is not None]
     if told:
         return _agreed(told)
-    job = ground.job_of(pod)
-    if job is not None:
-        return _of_job(job)
+    if ground.job_of(pod) is not None:
+        return _of_job(pod, ground)
     return Size(None, "", f"annotation {gang.ANNOTATION_SIZE}: found none, allowed is {ALLOWED}")
 
 
@@ -71,13 +71,8 @@ def _agreed(answers: Sequence[Answer]) -> Size:
     return Size(first.numbers.minimum, first.source)
 
 
-def _of_job(job: JobRecord) -> Size:
-    """The pods of a Job that run at the same time."""
-    where = "spec.parallelism of its Job"
-    at_once = job.parallelism
-    if job.completions is not None:
-        at_once = min(at_once, job.completions)
+def _of_job(pod: PodRecord, ground: Ground) -> Size:
     try:
-        return Size(count(at_once, where), where)
+        return Size(JOB.numbers(pod, "", ground).minimum, JOB.minimum)
     except InvalidInputError as error:
-        return Size(None, where, error.message)
+        return Size(None, JOB.name, error.message)

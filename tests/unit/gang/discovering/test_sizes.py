@@ -19,7 +19,7 @@ def test_anything_else_is_told_with_what_is_allowed(text: str) -> None:
 
 def test_without_an_annotation_the_jobs_parallelism_is_the_size() -> None:
     found = size_of(pod("p", owner="j", size=None), ground(job("j", parallelism=6, completions=4)))
-    assert (found.number, found.source) == (4, "spec.parallelism of its Job")
+    assert (found.number, found.source) == (4, "Job `spec.parallelism`, at most `spec.completions`")
 
 
 def test_a_bare_pod_that_says_nothing_is_told() -> None:
