@@ -230,10 +230,6 @@ class GangController:
 
     def _ours(self, gang: GangObject, pods: Sequence[PodRecord]) -> set[str]:
         """UIDs of pods that need no gate: the plan names them, they carry our pin, or are stranded."""
-        plan = gang.status.plan
-        named: set[str] = set()
-        if plan is not None:
-            named = {one.uid for one in plan.members} | {one.uid for one in plan.held}
         claims = self._world.claim
         return _planned(gang) | {pod.uid for pod in pods if pod.pinned or is_stranded(pod, claims)}
 
