@@ -150,7 +150,11 @@ def _print(category: str, results: list[Result]) -> None:
         click.echo(f"{title}: not checked: {next(iter(skipped))}")
         return
     told = f"{len(found)} found something" if found else "fine"
-    click.echo(f"{title}: {len(made)} of {len(results)} checked, {told}")
+    click.echo(
+        f"{title}: {len(made)} of {len(results)} checked, {told}"
+        if made
+        else f"{title}: not checked"
+    )
     for one in found:
         for line in _lines(one):
             click.echo(line)

@@ -1,45 +1,55 @@
-"""An API server in this process that answers who may do what, from the roles that it stores."""
+"""An API server in this process that answers who may do what, from roles and bindings."""
 
-from typing import Any
+from typing import Any, Final
 
 from dragoon.kube.memory import MemoryApi
 from dragoon.kube.port import Object, Resource
 from dragoon.kube.rights import REVIEWS
 
-_RBAC = "rbac.authorization.k8s.io"
-ROLES = Resource(_RBAC, "v1", "roles", "Role", namespaced=True)
-BINDINGS = Resource(_RBAC, "v1", "rolebindings", "RoleBinding", namespaced=True)
-CLUSTER_ROLES = Resource(_RBAC, "v1", "clusterroles", "ClusterRole", namespaced=False)
-CLUSTER_BINDINGS = Resource(
-    _RBAC, "v1", "clusterrolebindings", "ClusterRoleBinding", namespaced=False
-)
-KINDS = {one.kind: one for one in (ROLES, BINDINGS, CLUSTER_ROLES, CLUSTER_BINDINGS)}
+_GLOBAL: Final = ""
 
 
 class AuthorizingApi(MemoryApi):
-    """A MemoryApi that also serves SubjectAccessReviews. It refuses nobody anything itself."""
+    """A MemoryApi that also serves SubjectAccessReviews. It refuses nobody anything itself.
+
+    policy: raw objects of rbac.authorization.k8s.io; whoever has the list may change it.
+    """
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings)
+        self.policy: list[Object] = []
 
     async def create(self, resource: Resource, body: Object, *, dry_run: bool = False) -> Object:
         if resource != REVIEWS:
             return await super().create(resource, body, dry_run=dry_run)
-        return {**body, "status": {"allowed": await self._allows(body["spec"])}}
+        return {**body, "status": {"allowed": self._allows(body["spec"])}}
 
-    async def _allows(self, spec: Any) -> bool:
-        wanted, namespace = spec["resourceAttributes"], spec["resourceAttributes"].get("namespace")
-        scopes = [(CLUSTER_BINDINGS, None)]
-        if namespace:
-            scopes.append((BINDINGS, namespace))
-        for kind, scope in scopes:
-            for binding in (await self.list(kind, namespace=scope)).items:
-                if any(_is_meant(one, spec) for one in binding.get("subjects") or ()):
-                    reference = binding["roleRef"]
-                    inside = scope if reference["kind"] == ROLES.kind else None
-                    role = await self.get(
-                        KINDS[reference["kind"]], reference["name"], namespace=inside
-                    )
-                    if any(_grants(rule, wanted) for rule in role.get("rules") or ()):
-                        return True
-        return False
+    def _allows(self, spec: Any) -> bool:
+        wanted = spec["resourceAttributes"]
+        scopes = {_GLOBAL, wanted.get("namespace", _GLOBAL)}
+        return any(
+            _grants(rule, wanted)
+            for binding in self.policy
+            if binding["kind"].endswith("Binding") and _scope(binding) in scopes
+            if any(_is_meant(one, spec) for one in binding.get("subjects") or ())
+            for rule in self._rules(binding)
+        )
+
+    def _rules(self, binding: Object) -> list[Any]:
+        reference = binding["roleRef"]
+        inside = _scope(binding) if reference["kind"] == "Role" else _GLOBAL
+        for role in self.policy:
+            if (role["kind"], role["metadata"]["name"], _scope(role)) == (
+                reference["kind"],
+                reference["name"],
+                inside,
+            ):
+                return list(role.get("rules") or ())
+        return []
+
+
+def _scope(found: Object) -> str:
+    return str(found["metadata"].get("namespace", _GLOBAL))
 
 
 def _is_meant(subject: Any, spec: Any) -> bool:

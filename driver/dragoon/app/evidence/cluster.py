@@ -7,7 +7,13 @@ from typing import Any, Final, TypeVar
 
 from dragoon.api import names
 from dragoon.app.evidence import rights
-from dragoon.diagnose.checking.evidence import Admission, Evidence, MissingRight, Unread
+from dragoon.diagnose.checking.evidence import (
+    Admission,
+    Evidence,
+    MissingRight,
+    NotReadError,
+    Unread,
+)
 from dragoon.diagnose.gathering import gather as gather_objects
 from dragoon.diagnose.snapshot import ClusterSnapshot
 from dragoon.errors import ApiError, ApiNotFoundError, DragoonError
@@ -124,6 +130,8 @@ async def _admission(api: Api) -> Admission:
 async def _read(asked: Awaitable[T]) -> T | Unread:
     try:
         return await asked
+    except NotReadError as error:
+        return Unread(error.why)
     except DragoonError as error:
         kind = "the API server refuses it" if isinstance(error, ApiError) and error.status else ""
         return Unread(": ".join(filter(None, (kind, error.message))))

@@ -25,7 +25,7 @@ class Unread:
 
 
 class NotReadError(Exception):
-    """A check needs a part that was not gathered. Never leaves this package."""
+    """Something needs a part that was not gathered: whoever asked for it tells why, and goes on."""
 
     def __init__(self, why: str) -> None:
         super().__init__(why)
