@@ -7,58 +7,37 @@ from contextlib import suppress
 
 import pytest
 
-from realcluster import bringup, teardown
 from realcluster.cluster import Cluster
 from realcluster.failure import ClusterError
-from realcluster.layout import default_name
-from realcluster.state import Settings
-from testbed import version
 from testbed.bed import Bed
-from testbed.controller import Controller, account_kubeconfig
-from testbed.controller import install as install_controller
-from testbed.plugins import Plugin, install
+from testbed.controller import Controller
 from testbed.waiting import until
 from tests.e2e.gangs import Gangs
+from tests.e2e.standing import a_bed, a_cluster, a_controller
 
-# Two checkouts may test at once.
-_CLUSTER = f"e2e-{default_name()}"
-_MACHINE = "dgx-h100"
 _FIGURES = pytest.StashKey[list[str]]()
 
 
 @pytest.fixture(scope="session")
 def cluster() -> Iterator[Cluster]:
-    teardown.down(_CLUSTER)
-    bringup.up(
-        _CLUSTER,
-        node_count=2,
-        kubernetes=version.chosen(),
-        settings=Settings(),
-        install=False,
-    )
-    yield Cluster.open(_CLUSTER)
-    teardown.down(_CLUSTER)
+    with a_cluster() as started:
+        yield started
 
 
 @pytest.fixture(scope="session")
-def bed(
-    cluster: Cluster, tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest
-) -> Iterator[Bed]:
-    folder = tmp_path_factory.mktemp("plugins")
-    install(cluster)
-    plugins = {
-        node.name: Plugin(cluster, node, folder, _MACHINE, "--allow-unenforced-shares", "true")
-        for node in cluster.nodes
-    }
-    bed = Bed(cluster, plugins)
-    request.config.stash[_FIGURES] = bed.figures
-    try:
-        for plugin in plugins.values():
-            plugin.start_and_wait()
-        yield bed
-    finally:
-        for plugin in plugins.values():
-            plugin.stop()
+def bed(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bed]:
+    with a_bed(cluster, tmp_path_factory.mktemp("plugins")) as made:
+        yield made
+
+
+@pytest.fixture(autouse=True)
+def figures(request: pytest.FixtureRequest) -> Iterator[None]:
+    """What a test measured is printed at the end."""
+    yield
+    bed = request.node.funcargs.get("bed")
+    if bed is not None:
+        request.config.stash.setdefault(_FIGURES, []).extend(bed.figures)
+        bed.figures.clear()
 
 
 @pytest.fixture
@@ -75,13 +54,8 @@ def namespace(bed: Bed) -> Iterator[str]:
 
 @pytest.fixture(scope="session")
 def controller(bed: Bed, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Controller]:
-    """The controller with the rights of its ServiceAccount, and what it needs in the cluster."""
-    folder = tmp_path_factory.mktemp("controller")
-    install_controller(bed.cluster)
-    process = Controller(account_kubeconfig(bed.cluster, folder), folder)
-    process.start_and_wait()
-    yield process
-    process.stop()
+    with a_controller(bed, tmp_path_factory.mktemp("controller")) as process:
+        yield process
 
 
 @pytest.fixture

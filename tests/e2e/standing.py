@@ -1,0 +1,67 @@
+"""What the end-to-end tests stand on: a cluster, a plugin on each node, a controller."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from realcluster import bringup, teardown
+from realcluster.cluster import Cluster
+from realcluster.layout import default_name
+from realcluster.state import Settings
+from testbed import version
+from testbed.bed import Bed
+from testbed.controller import Controller, account_kubeconfig
+from testbed.controller import install as install_controller
+from testbed.plugins import Plugin, install
+
+_MACHINE = "dgx-h100"
+
+
+@contextmanager
+def a_cluster(
+    kind: str = "e2e", *, node_count: int = 2, settings: Settings | None = None
+) -> Iterator[Cluster]:
+    """A cluster, gone afterwards. kind: three letters, there is no room for more in sockets."""
+    # Two checkouts may test at once.
+    name = f"{kind}-{default_name()}"
+    teardown.down(name)
+    bringup.up(
+        name,
+        node_count=node_count,
+        kubernetes=version.chosen(),
+        settings=settings or Settings(),
+        install=False,
+    )
+    try:
+        yield Cluster.open(name)
+    finally:
+        teardown.down(name)
+
+
+@contextmanager
+def a_bed(cluster: Cluster, folder: Path) -> Iterator[Bed]:
+    """The cluster with a simulated DGX H100 in each node."""
+    install(cluster)
+    plugins = {
+        node.name: Plugin(cluster, node, folder, _MACHINE, "--allow-unenforced-shares", "true")
+        for node in cluster.nodes
+    }
+    try:
+        for plugin in plugins.values():
+            plugin.start_and_wait()
+        yield Bed(cluster, plugins)
+    finally:
+        for plugin in plugins.values():
+            plugin.stop()
+
+
+@contextmanager
+def a_controller(bed: Bed, folder: Path, *options: str) -> Iterator[Controller]:
+    """The controller with the rights of its ServiceAccount, and what it needs in the cluster."""
+    install_controller(bed.cluster)
+    process = Controller(account_kubeconfig(bed.cluster, folder), folder, *options)
+    process.start_and_wait()
+    try:
+        yield process
+    finally:
+        process.stop()
