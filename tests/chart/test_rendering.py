@@ -132,6 +132,36 @@ def test_classes_are_those_of_the_repository(render: Render) -> None:
     assert of_kind(render(), "DeviceClass") == expected
 
 
+@pytest.mark.parametrize(
+    ("more", "name"),
+    [
+        ((), "gpu.dragoon.dev"),
+        (("--set", "driverName=gpu.example.org"), "gpu.example.org"),
+        (("--set", "simulate=dgx-h100"), "sim.dragoon.dev"),
+    ],
+)
+def test_whole_gpus_can_be_counted_under_a_name_of_the_administrator(
+    render: Render, more: tuple[str, ...], name: str
+) -> None:
+    counted = ("--set", "deviceClasses.extendedResourceName=nvidia.com/gpu")
+    found = {
+        one["metadata"]["name"]: one["spec"]
+        for one in of_kind(render(*counted, *more), "DeviceClass")
+    }
+    assert found[name].pop("extendedResourceName") == "nvidia.com/gpu"
+    plain = of_kind(render(*more), "DeviceClass")
+    assert found == {one["metadata"]["name"]: one["spec"] for one in plain}
+
+
+@pytest.mark.parametrize("name", ["gpu", "nvidia.com/", "/gpu", "nvidia.com/gpu all", "A.b/gpu"])
+def test_a_name_that_is_no_extended_resource_is_refused(
+    template: Callable[..., CompletedProcess[str]], name: str
+) -> None:
+    done = template(*IMAGE, "--set", f"deviceClasses.extendedResourceName={name}")
+    assert done.returncode != 0
+    assert "extendedResourceName" in done.stderr
+
+
 def test_another_driver_name_stands_everywhere(render: Render) -> None:
     found = render("--set", "driverName=gpu.example.org")
     assert "gpu.dragoon.dev" not in json.dumps(
