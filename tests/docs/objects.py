@@ -16,6 +16,8 @@ _OURS: Final = frozenset(
 
 
 _PATCH: Final = "podSpecPatch"
+_BESIDE: Final = frozenset((_PATCH, "minReplicas", "maxReplicas"))
+"""What others write beside the fields of a pod: KServe its numbers, Argo the patch itself."""
 
 
 def documents(block: Block) -> list[Object]:
@@ -59,7 +61,8 @@ def _pods(value: Any, name: str) -> Iterator[Object]:
     if isinstance(value.get(_PATCH), str):  # Argo: the part of a pod that a template adds, as text
         value = {**value, _PATCH: yaml.safe_load(value[_PATCH])}
     if isinstance(value.get("containers"), list):
-        yield {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": value}
+        spec = {field: one for field, one in value.items() if field not in _BESIDE}
+        yield {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": spec}
         return
     metadata = value.get("metadata") or {}
     for position, (key, one) in enumerate(value.items()):

@@ -269,10 +269,86 @@ async def test_gpus_are_visible_in_no_container_without_a_claim(place: Place) ->
     assert env == {
         "asks": [{"name": "A", "value": "b"}, void],
         "silent": [void],
-        "claims": [],
+        "claims": [void],
         "old": [asks],
         "first": [void],
     }
+
+
+async def test_no_claim_and_no_count_of_nothing_makes_gpus_visible(place: Place) -> None:
+    """Ways around that a user has: a claim of no device, 0 of a resource, the variable elsewhere."""
+    asks = {"name": "NVIDIA_VISIBLE_DEVICES", "value": "all"}
+    nothing = {
+        "apiVersion": CLAIMS.api_version,
+        "kind": CLAIMS.kind,
+        "metadata": {"name": "nothing", "namespace": place.server.namespace},
+        "spec": {},
+    }
+    await place.api.create(CLAIMS, nothing)
+    pod = place.pod(
+        {
+            "name": "empty-claim",
+            "image": "i",
+            "env": [asks],
+            "resources": {"claims": [{"name": "nothing"}]},
+        },
+        {
+            "name": "zero",
+            "image": "i",
+            "env": [asks],
+            "resources": {"limits": {"nvidia.com/gpu": 0, "nvidia.com/mig-1g.10gb": "0"}},
+        },
+        {"name": "map", "image": "i", "envFrom": [{"configMapRef": {"name": "all"}}]},
+        resourceClaims=[{"name": "nothing", "resourceClaimName": "nothing"}],
+    )
+    made = await place.api.create(PODS, pod, dry_run=True)
+    seen = {
+        one["name"]: [env["value"] for env in one["env"] if env["name"] == asks["name"]]
+        for one in made["spec"]["containers"]
+    }
+    assert seen == {"empty-claim": ["void"], "zero": ["void"], "map": ["void"]}
+
+
+@pytest.mark.parametrize(
+    "env",
+    [
+        [{"name": "NVIDIA_VISIBLE_DEVICES", "value": "all"}] * 2,
+        [{"name": "NVIDIA_VISIBLE_DEVICES", "valueFrom": {"fieldRef": {"fieldPath": "x"}}}],
+        [
+            {
+                "name": "NVIDIA_VISIBLE_DEVICES",
+                "valueFrom": {"fieldRef": {"fieldPath": "metadata.annotations['all']"}},
+            }
+        ],
+    ],
+    ids=["twice", "from nowhere", "from an annotation"],
+)
+async def test_a_variable_that_cannot_be_set_is_refused(place: Place, env: list[Object]) -> None:
+    pod = place.pod({"name": "c", "image": "i", "env": env})
+    try:
+        made = await place.api.create(PODS, pod, dry_run=True)
+    except DragoonError:
+        return
+    (container,) = made["spec"]["containers"]
+    assert {one.get("value") for one in container["env"]} == {"void"}
+
+
+async def test_gpus_are_visible_in_no_container_that_is_added_later(place: Place) -> None:
+    pod = await place.api.create(PODS, place.pod({"name": "c", "image": "i"}))
+    asks = {"name": "NVIDIA_VISIBLE_DEVICES", "value": "all"}
+    for name in ("first", "second"):
+        added = {"spec": {"ephemeralContainers": [{"name": name, "image": "i", "env": [asks]}]}}
+        made = await place.api.patch(
+            PODS,
+            pod["metadata"]["name"],
+            added,
+            kind=PatchKind.STRATEGIC,
+            namespace=place.server.namespace,
+            subresource="ephemeralcontainers",
+        )
+    found = {one["name"]: one["env"] for one in made["spec"]["ephemeralContainers"]}
+    void = {"name": "NVIDIA_VISIBLE_DEVICES", "value": "void"}
+    assert found == {"first": [void], "second": [void]}
 
 
 async def test_a_namespace_can_be_left_alone(place: Place) -> None:
