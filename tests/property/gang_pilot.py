@@ -10,7 +10,7 @@ from typing import Any
 
 from dragoon.allocator import ClusterState, Snapshot
 from dragoon.allocator.contention import Contention, contentions
-from dragoon.api.gang import GangObject, Owner, gang_of
+from dragoon.api.gang import GangObject, Owner, Reservation, gang_of
 from dragoon.api.gang_plan import PlannedClaim, PlannedMember, PlannedPool
 from dragoon.api.names import DRIVER_NAME
 from dragoon.gang.arbiter.deciding import arbitrate
@@ -22,12 +22,13 @@ from dragoon.gang.protocol.actions import (
     Note,
     Relist,
     RequestPlan,
+    Reserve,
     StartWait,
     WaitUntil,
 )
 from dragoon.gang.protocol.deciding import decide
 from dragoon.gang.protocol.executing import ANNOTATION_GIVEN_TWICE, Executor
-from dragoon.gang.protocol.facts import claim_key
+from dragoon.gang.protocol.facts import claim_key, pool_id
 from dragoon.gang.protocol.model import Backlog, GangView, Proposal, RuleFacts, Settings, Wait
 from dragoon.gang.protocol.objects import rule_facts
 from dragoon.gang.protocol.sweeping import Leftovers, sweep
@@ -223,6 +224,9 @@ class Pilot:
             snapshot=snapshot,
             nodes=frozenset(node["metadata"]["name"] for node in seen.items[NODES]),
             backlog=Backlog(pending(seen), 4),
+            reserved=tuple(map(pool_id, gang.status.reservation.pools))
+            if gang.status.reservation
+            else (),
             maximum=gang.spec.max_size,
             deleting=gang.deleting,
             plan=plan_,
@@ -234,6 +238,16 @@ class Pilot:
             owner=owner,
             suspended=bool(job and job["spec"]["suspend"]),
         )
+
+    async def reserve(self, *pools: str) -> None:
+        """Another part of the process journals that these pools are kept for the gang, or none."""
+        seen = await self.see()
+        if not seen.items[GANGS]:
+            return
+        kept = tuple(PlannedPool(driver=DRIVER_NAME, pool=pool) for pool in pools)
+        now = (START + timedelta(seconds=self.tick)).isoformat()
+        found = Reservation(since=now, pools=kept) if pools else None
+        await self._write(Reserve(ref(seen.items[GANGS][0]), found))
 
     async def arbiter(self) -> tuple[Contention, ...]:
         """One look of the standing watch, and what it does."""

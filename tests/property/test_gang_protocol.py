@@ -12,12 +12,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dragoon.api.gang_plan import Step
+from dragoon.gang.protocol.actions import DeleteRule
 from dragoon.gang.protocol.model import Kind
 from dragoon.kube.port import CLAIMS, GANGS, JOBS, TAINT_RULES, Resource
 from tests.property.gang_cluster import NAMESPACE, Cluster
 from tests.property.gang_pilot import Pilot
 from tests.property.gang_scheduler import Raw, devices_of
 
+_STEPS_BACK = (Step.FENCE, Step.WAIT, Step.COMMIT, Step.VERIFY, Step.RELEASE)
+"""Steps from which a plan may still be taken back."""
 _CALM = 400
 """Rounds after which everything has come to rest."""
 
@@ -33,6 +36,7 @@ class Run:
         self.size = size
         self.job = job
         self.ungated: set[str] = set()
+        self.fenced: set[str] = set()
         self.placed = False
 
     async def start(self) -> None:
@@ -108,6 +112,14 @@ class Run:
             self.pilot.proposal = None
         self.pilot.tick = max(self.pilot.tick + 0.5, self.pilot.wake or 0.0)
 
+    async def _reserve(self) -> None:
+        """Pools are kept for the gang while it waits, whatever it is doing."""
+        pools = [f"node-{index}/gpu" for index in range(2)]
+        await self.pilot.reserve(*self.rng.sample(pools, self.rng.randrange(1, 3)))
+
+    async def _unreserve(self) -> None:
+        await self.pilot.reserve()
+
     async def _stranger(self) -> None:
         if len(await self.cluster.strangers()) < 5:
             await self.cluster.create_pod(cpu=self.rng.choice((0, 1)))
@@ -148,7 +160,29 @@ class Run:
         if self.honest:
             assert all(len(uids) == 1 for uids in held.values()), "a device was given twice"
         assert len(set(self.cluster.prepared)) == len(self.cluster.prepared)
+        await self._check_kept()
         await self._check_first_round(crew, claims)
+
+    async def _check_kept(self) -> None:
+        """A pool that is kept for the gang and fenced stays so until its members are ungated."""
+        gang = next(iter(await self._all(GANGS)), None)
+        status = (gang or {}).get("status") or {}
+        step = (status.get("plan") or {}).get("step")
+        kept = {one["pool"] for one in (status.get("reservation") or {}).get("pools") or ()}
+        rules = {one["spec"]["deviceSelector"]["pool"] for one in await self._fences()}
+        if step in {None, *_STEPS_BACK}:
+            assert self.fenced & kept <= rules, f"a kept pool is open in step {step}"
+        # What was decided before is still carried out; the next look makes it good.
+        deleting = {one.rule.name for one in self.pilot.pending if isinstance(one, DeleteRule)}
+        self.fenced = {
+            one["spec"]["deviceSelector"]["pool"]
+            for one in await self._fences()
+            if one["metadata"]["name"] not in deleting
+        }
+
+    async def _fences(self) -> list[Raw]:
+        rules = await self._all(TAINT_RULES)
+        return [one for one in rules if one["metadata"]["labels"]["dragoon.dev/rule"] == "fence"]
 
     async def _check_first_round(self, crew: set[str], claims: dict[str, Raw]) -> None:
         """The first gate goes only when every member has what it needs."""
@@ -171,6 +205,8 @@ class Run:
 
     async def calm(self) -> None:
         """No more races: strangers end, everybody gets to do what is to be done."""
+        await self.pilot.informers()
+        await self.pilot.reserve()
         for pod in await self.cluster.strangers():
             await self.cluster.delete(pod)
         for _ in range(_CALM):
@@ -236,6 +272,8 @@ _WEIGHTS = {
     "arbiter": 2,
     "sweep": 1,
     "member_ends": 1,
+    "reserve": 2,
+    "unreserve": 1,
 }
 _STEPS = st.lists(
     st.sampled_from([name for name, weight in _WEIGHTS.items() for _ in range(weight)]),
