@@ -195,13 +195,20 @@ def a_status() -> GangStatus:
         complete_since=now,
         avoided=(gang.Avoided(node="n0", until=now, reason="cpu"),),
         notes=("note",),
+        reservation=gang.Reservation(
+            since=now,
+            pools=(gang_plan.PlannedPool(driver="gpu.dragoon.dev", pool="n0/gpu"),),
+            nodes=("n0",),
+            packed=a_plan().packed,
+        ),
         plan=a_plan(),
     )
 
 
 def test_the_examples_here_set_every_field_of_the_layout() -> None:
-    plan = a_plan()
-    for part in (SPEC, a_status(), plan, plan.members[0], plan.held[0]):
+    plan, status = a_plan(), a_status()
+    assert status.reservation is not None
+    for part in (SPEC, status, status.reservation, plan, plan.members[0], plan.held[0]):
         assert set(wire(part)) == set(type(part).__struct_encode_fields__)
 
 
