@@ -1,7 +1,10 @@
+from typing import Any
+
 from dragoon.gang.discovering import checking
 from dragoon.gang.discovering.checking import Fault
 from dragoon.gang.records import PodRecord
-from tests.unit.gang.records_for_tests import gang, ground, job, pod
+from dragoon.kube.port import COSCHEDULING_GROUPS
+from tests.unit.gang.records_for_tests import Groups, gang, ground, job, pod
 
 
 def found(
@@ -72,3 +75,53 @@ def test_the_size_that_is_wanted_is_the_one_all_living_pods_say() -> None:
     assert checking.wanted_size([pod("a", size="3"), pod("b", size="2")], ground()) is None
     assert checking.wanted_size([pod("a", size="x")], ground()) is None
     assert checking.wanted_size([], ground()) is None
+
+
+def kueue(name: str, group: str, **more: Any) -> PodRecord:
+    said = {"kueue.x-k8s.io/pod-group-total-count": "2"}
+    labels = {"kueue.x-k8s.io/pod-group-name": group, **more.pop("labels", {})}
+    return pod(name, size=None, labels=labels, annotations=said)
+
+
+COSCHEDULING = {"scheduling.x-k8s.io/pod-group": "pg"}
+
+
+def test_members_in_two_groups_of_another_project_are_told_with_who_is_in_which() -> None:
+    groups = ground(groups=Groups({(COSCHEDULING_GROUPS, "pg"): {"minMember": 2}}))
+    pods = [kueue("a", "x", labels=COSCHEDULING), kueue("b", "y", labels=COSCHEDULING)]
+    (fault,) = checking.faults(gang(), pods, ground=groups, priority_classes=())
+    assert fault.reason == "TwoGroups"
+    assert (
+        "Kueue: found pod team/a in 'x'; pod team/b in 'y'; allowed is one group" in fault.message
+    )
+    # A Gang that a user wrote is of the label alone.
+    assert not checking.faults(gang(made=False), pods, ground=groups, priority_classes=())
+
+
+def test_a_group_with_pods_in_another_gang_is_told() -> None:
+    pods = [kueue("a", "x"), kueue("b", "x")]
+    other = pod("c", group="h")
+    (fault,) = checking.faults(
+        gang(), pods, ground=ground(), priority_classes=(), elsewhere=[other]
+    )
+    assert fault.reason == "TwoGroups"
+    assert fault.pods == (other,)
+    assert "pod team/c of the same group: found in another gang, by label dragoon.dev/gang 'h'" in (
+        fault.message
+    )
+
+
+def test_a_group_object_that_is_missing_is_waited_for_and_no_fault_of_the_pods() -> None:
+    pods = [pod(name, size=None, labels=COSCHEDULING) for name in "ab"]
+    (fault,) = checking.faults(gang(), pods, ground=ground(), priority_classes=())
+    assert fault.waits
+    assert fault.reason == "GroupMissing"
+    # Whoever wrote the Gang has said its size.
+    assert not checking.faults(gang(made=False), pods, ground=ground(), priority_classes=())
+
+
+def test_a_pod_that_says_two_things_about_its_group_is_told_alone() -> None:
+    one = pod("a")
+    fault = checking.bad_group(one, "Kueue: found 'x' and 'y'; allowed is one")
+    assert fault.reason == "BadGroup"
+    assert fault.message == "pod team/a: Kueue: found 'x' and 'y'; allowed is one"

@@ -1,5 +1,7 @@
-from dragoon.api.gang import GangObject
-from dragoon.gang.discovering.families import Family, body, owner_references, sort
+from typing import Any
+
+from dragoon.api.gang import GangObject, Source
+from dragoon.gang.discovering.families import Family, belongs, body, owner_references, sort
 from dragoon.gang.records import JobRecord, PodRecord
 from tests.unit.gang.records_for_tests import gang, ground, job, pod
 
@@ -148,3 +150,89 @@ def test_a_gang_of_a_job_goes_with_the_job() -> None:
     assert body(new, 3, {})["metadata"]["ownerReferences"] == [
         {"apiVersion": "batch/v1", "kind": "Job", "name": "j", "uid": "job-j"}
     ]
+
+
+def lws(name: str, index: int, *, group: str = "g", **more: Any) -> PodRecord:
+    """A pod of replica `index` of a LeaderWorkerSet: the leader and the workers have two owners."""
+    return pod(
+        name,
+        group=group,
+        size=None,
+        owner=more.pop("owner", f"llm-{index}"),
+        kind="StatefulSet",
+        labels={
+            "leaderworkerset.sigs.k8s.io/name": "llm",
+            "leaderworkerset.sigs.k8s.io/group-index": str(index),
+            "leaderworkerset.sigs.k8s.io/worker-index": name[-1],
+        },
+        annotations={"leaderworkerset.sigs.k8s.io/size": "2", **more.pop("annotations", {})},
+    )
+
+
+def test_groups_of_another_project_are_gangs_whoever_owns_the_pods() -> None:
+    pods = [
+        lws("a0", 0, owner="llm"),
+        lws("a1", 0),
+        lws("b0", 1, owner="llm"),
+        lws("b1", 1),
+    ]
+    first, second = sorted_(*pods).missing
+    assert [one.name for one in first.pods] == ["a0", "a1"]
+    assert [one.name for one in second.pods] == ["b0", "b1"]
+    assert (first.name, second.name) == ("g", "llm-1")
+    assert (first.owner, first.source) == (None, Source(name="LeaderWorkerSet", group="llm/0"))
+    assert body(second, 2, {})["spec"] == {
+        "size": 2,
+        "source": {"name": "LeaderWorkerSet", "group": "llm/1"},
+    }
+
+
+def test_a_gang_of_a_group_is_found_again_whatever_its_name() -> None:
+    source = {"name": "LeaderWorkerSet", "group": "llm/1"}
+    found = sorted_(lws("b0", 1), gangs=(gang("other", group="g", source=source),))
+    assert not found.missing
+    assert [one.name for one in found.members["other"]] == ["b0"]
+
+
+def test_a_gang_of_a_user_takes_all_groups_under_its_name() -> None:
+    found = sorted_(lws("a0", 0), lws("b0", 1), gangs=(gang("g", made=False),))
+    assert not found.missing
+    assert len(found.members["g"]) == 2
+
+
+def test_a_pod_whose_group_cannot_be_read_is_in_no_gang_and_others_go_on() -> None:
+    torn = lws("a0", 0, annotations={"dragoon.dev/gang-source": "Nobody"})
+    found = sorted_(torn, lws("a1", 0))
+    assert [one.name for one in found.missing[0].pods] == ["a1"]
+    ((one, wrong),) = found.unsorted
+    assert one is torn
+    assert "found 'Nobody'" in wrong
+
+
+def test_a_placeholder_is_in_no_gang() -> None:
+    said = {
+        "yunikorn.apache.org/task-group-name": "t",
+        "yunikorn.apache.org/placeholder": "true",
+    }
+    holder = pod("h", labels={"applicationId": "a"}, annotations=said)
+    found = sorted_(holder, pod("p"))
+    assert [one.name for one in found.missing[0].pods] == ["p"]
+    assert not found.unsorted
+
+
+def test_a_gang_of_a_group_goes_with_what_made_the_jobs_of_its_pods() -> None:
+    above = {"apiVersion": "jobset.x-k8s.io/v1alpha2", "kind": "JobSet", "name": "s", "uid": "set"}
+    labels = {"jobset.sigs.k8s.io/jobset-name": "s"}
+    jobs = (job("j", owner=above), job("k", owner=above))
+    pods = [pod("a", owner="j", labels=labels), pod("b", owner="k", labels=labels)]
+    (new,) = sorted_(*pods, jobs=jobs).missing
+    references = owner_references(new, new.pods, {one.uid: one for one in jobs})
+    assert [one["kind"] for one in references] == ["JobSet"]
+
+
+def test_a_pod_belongs_to_a_gang_by_its_label_and_its_group() -> None:
+    source = {"name": "LeaderWorkerSet", "group": "llm/0"}
+    one = gang("g", source=source)
+    assert belongs(lws("a0", 0), one, ground())
+    assert not belongs(lws("a0", 0, group="h"), one, ground())
+    assert not belongs(lws("b0", 1), one, ground())
