@@ -4,6 +4,7 @@ from collections.abc import Iterable
 
 import click
 
+from dragoon.api.visible import one_line
 from dragoon.diagnose.gangs import GangAnswer
 from dragoon.diagnose.placing import Placement
 from dragoon.diagnose.remedies import Remedies
@@ -16,7 +17,7 @@ def print_section(title: str, lines: Iterable[str]) -> None:
         click.echo()
         click.secho(title, bold=True)
         for line in told:
-            click.echo(f"  {line}")
+            click.echo(f"  {one_line(line)}")
 
 
 def print_placement(placement: Placement) -> None:

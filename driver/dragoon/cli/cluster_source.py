@@ -32,9 +32,14 @@ def look(snapshot: Path | None, kubeconfig: Path | None, save: Path | None) -> C
     """What is there. With save it is written into that folder, and said so on stderr."""
     found = asyncio.run(_live(kubeconfig)) if snapshot is None else saving.load(snapshot)
     if save is not None:
-        files = saving.save(found, save)
-        click.echo(f"saved {len(files)} files in {save}", err=True)
+        keep(found, save)
     return found
+
+
+def keep(found: ClusterSnapshot, folder: Path) -> None:
+    """Saves what was looked at into a new folder, and says so on stderr."""
+    files = saving.save(found, folder)
+    click.echo(f"saved {len(files)} files in {folder}", err=True)
 
 
 async def _live(kubeconfig: Path | None) -> ClusterSnapshot:

@@ -6,6 +6,7 @@ from typing import Final
 
 import click
 
+from dragoon.api.visible import one_line
 from dragoon.cli import cluster_source, exits, objects
 from dragoon.cli.answers import print_gang, print_placement, print_remedies, print_section
 from dragoon.cli.output import Form, form_option, print_data, print_next
@@ -67,7 +68,7 @@ def _print(found: Explained) -> None:
     state = click.style(_STATES[found.state], fg=tone)
     click.echo(f"{found.kind} {found.name}: {state}")
     if found.state != "allocated" or found.kind == "Gang":
-        click.echo(f"  {found.message}")
+        click.echo(f"  {one_line(found.message)}")
     if found.cause is not None:
         click.echo(f"  {found.cause.code} {found.cause.title}")
         click.echo(f"    remedy: {found.cause.remedy}")

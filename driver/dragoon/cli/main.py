@@ -12,8 +12,10 @@ from typing import Any, Final, NoReturn
 
 import click
 
+from dragoon.api.visible import one_line
 from dragoon.cli import exits
 from dragoon.cli.lazy import Lazy, LazyGroup
+from dragoon.cli.terminal import guarded
 from dragoon.errors import DragoonError
 
 _ASK: Final = "Ask"
@@ -27,6 +29,11 @@ _EXPLAIN: Final = (
 )
 
 COMMANDS: Final = {
+    "status": Lazy(
+        "status",
+        "Show how the cluster stands: processes, devices by form, gangs that wait, problems.",
+        _ASK,
+    ),
     "explain": Lazy("explain", _EXPLAIN, _ASK),
     "why": Lazy("why", _EXPLAIN, _ASK, alias_of="explain"),
     "simulate": Lazy(
@@ -135,15 +142,21 @@ def wants_colour(choice: str, environment: Mapping[str, str], *, is_terminal: bo
 
 
 def run(arguments: Sequence[str], command: click.Command = root) -> int:
-    """Runs one command line and answers its exit code; never raises what a command raised."""
-    try:
-        result: Any = command.main(args=list(arguments), prog_name="dragoon", standalone_mode=False)
-    except click.Abort:
-        return exits.INTERRUPTED
-    except click.ClickException as error:
-        error.show()
-        return exits.USAGE
-    return int(result)
+    """Runs one command line and answers its exit code; never raises what a command raised.
+
+    What is printed meanwhile is made safe for a terminal.
+    """
+    with guarded():
+        try:
+            result: Any = command.main(
+                args=list(arguments), prog_name="dragoon", standalone_mode=False
+            )
+        except click.Abort:
+            return exits.INTERRUPTED
+        except click.ClickException as error:
+            error.show()
+            return exits.USAGE
+        return int(result)
 
 
 def main() -> NoReturn:
@@ -156,9 +169,9 @@ def _called(ctx: click.Context) -> str:
 
 
 def _say(message: str, hint: str, after: str) -> None:
-    click.echo(f"{click.style('error:', fg='red')} {message}", err=True)
+    click.echo(f"{click.style('error:', fg='red')} {one_line(message)}", err=True)
     if hint:
-        click.echo(f"{click.style('hint:', fg='yellow')} {hint}", err=True)
+        click.echo(f"{click.style('hint:', fg='yellow')} {one_line(hint)}", err=True)
     click.echo(f"next: {after}", err=True)
 
 

@@ -12,6 +12,8 @@ from typing import Any, Final, Literal
 import click
 import yaml
 
+from dragoon.api.visible import one_line
+
 Form = Literal["table", "json", "yaml"]
 Tone = Literal["plain", "bad", "good", "faint"]
 
@@ -42,11 +44,17 @@ Row = Sequence[Cell | str]
 
 def print_table(header: Sequence[str], rows: Sequence[Row]) -> None:
     """Prints a table on stdout, in colour where this command line prints in colour."""
-    cells = [[Cell(cell) if isinstance(cell, str) else cell for cell in row] for row in rows]
+    cells = [
+        [_one_line(Cell(cell) if isinstance(cell, str) else cell) for cell in row] for row in rows
+    ]
     if click.get_current_context().color:
         click.echo(_coloured_table(header, cells), nl=False)
     else:
         click.echo(plain_table(header, cells), nl=False)
+
+
+def _one_line(cell: Cell) -> Cell:
+    return Cell(one_line(cell.text), cell.tone)
 
 
 def print_data(data: Any, form: Form) -> None:

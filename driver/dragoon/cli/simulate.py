@@ -6,6 +6,7 @@ from typing import Final
 
 import click
 
+from dragoon.api.visible import one_line
 from dragoon.cli import cluster_source, exits
 from dragoon.cli.answers import print_gang, print_placement, print_remedies, print_section
 from dragoon.cli.manifest_source import manifest_options
@@ -47,7 +48,7 @@ def _print(found: Simulation) -> None:
             if group.gang.name not in told:
                 click.echo()
                 click.secho(f"gang {group.gang.name}: {group.verdict.value}", bold=True)
-                click.echo(f"  {group.gang.message}")
+                click.echo(f"  {one_line(group.gang.message)}")
                 print_gang(group.gang)
             told.add(group.gang.name)
             continue
@@ -56,12 +57,12 @@ def _print(found: Simulation) -> None:
             continue
         click.echo()
         click.secho(f"{_name(group)}: {group.verdict.value}", bold=True)
-        click.echo(f"  {group.placement.message}")
+        click.echo(f"  {one_line(group.placement.message)}")
         print_placement(group.placement)
         if group.remedies is not None:
             print_remedies(group.remedies)
     for note in found.notes:
-        click.echo(f"note: {note}", err=True)
+        click.echo(f"note: {one_line(note)}", err=True)
 
 
 def _row(group: Simulated) -> Row:

@@ -1,0 +1,199 @@
+"""`dragoon status`: one screen about a cluster, or about this node."""
+
+import asyncio
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Final
+
+import click
+
+from dragoon.app import hardware
+from dragoon.app.config import PluginConfig
+from dragoon.cli import cluster_source, exits, objects, settings
+from dragoon.cli.answers import print_section
+from dragoon.cli.output import (
+    Cell,
+    Form,
+    Row,
+    Tone,
+    form_option,
+    print_data,
+    print_next,
+    print_table,
+)
+from dragoon.diagnose import saving
+from dragoon.diagnose.checking import Evidence, Report, run
+from dragoon.diagnose.snapshot import ClusterSnapshot
+from dragoon.diagnose.standing import STATES, TAINTED, USED, NodeStanding, Standing, standing
+from dragoon.errors import ApiUnavailableError, ConfigError, InvalidInputError
+
+_SHOWN: Final = 20
+"""Nodes, gangs and problems on the screen; the troubled ones first."""
+_TONES: Final[dict[str, Tone]] = {TAINTED: "bad", USED: "plain"}
+
+
+@click.command()
+@click.argument("what", required=False, metavar="[node/NAME]")
+@click.option("--local", is_flag=True, help="This node alone, without asking an API server.")
+@cluster_source.source_options
+@settings.setting_options(
+    *hardware.SETTINGS,
+    *("driver_name", "forms", "mig_profiles", "kubelet_root", "state_dir", "cdi_root"),
+    *("cgroup_root", "hami_library", "hami_sha256", "allow_unenforced_shares", "listen"),
+)
+@form_option
+def command(
+    what: str | None,
+    *,
+    local: bool,
+    snapshot: Path | None,
+    kubeconfig: Path | None,
+    save: Path | None,
+    form: Form,
+    **options: Any,
+) -> int:
+    """Show how the cluster stands: processes, devices by form, gangs that wait, problems.
+
+    node/NAME: every device of that node, and who has it. On a node where no API server can be
+    asked, it tells of that node: what it would publish, and what is prepared there.
+    """
+    node = "" if what is None else objects.named(what, objects.NODE).name
+    config = settings.load(options)
+    found, report = _look(config, snapshot, kubeconfig, local=local)
+    if save is not None:
+        cluster_source.keep(found, save)
+    told = standing(found, driver=config.driver_name, node=node)
+    if node and not told.nodes:
+        raise InvalidInputError(
+            f"node/{node}: no node of that name has devices of {config.driver_name}"
+        )
+    if form == "table":
+        _print(told, report, of_node=bool(node))
+    else:
+        print_data({**told.data(), "problems": [one.data() for one in report.found]}, form)
+    print_next(_next(told, report, node))
+    return exits.FINE if report.is_fine else exits.FINDINGS
+
+
+def _look(
+    config: PluginConfig, snapshot: Path | None, kubeconfig: Path | None, *, local: bool
+) -> tuple[ClusterSnapshot, Report]:
+    if snapshot is not None:
+        return _of_cluster(config, saving.load(snapshot))
+    if not local:
+        try:
+            return _of_cluster(config, cluster_source.look(None, kubeconfig, None))
+        except (ConfigError, ApiUnavailableError) as error:
+            if kubeconfig is not None or not _is_node(config):
+                raise
+            click.echo(f"note: this node alone: {error.message}", err=True)
+    return asyncio.run(_of_node(config))
+
+
+def _of_cluster(config: PluginConfig, found: ClusterSnapshot) -> tuple[ClusterSnapshot, Report]:
+    seen = Evidence(driver_name=config.driver_name, cluster=found)
+    if found.version:
+        seen = replace(seen, version=found.version)
+    return found, run(seen, ("runtime", "api", "state", "gang"))
+
+
+def _is_node(config: PluginConfig) -> bool:
+    from dragoon.app.evidence import node  # noqa: PLC0415 - grpc: only where it is needed
+
+    return node.is_node(config)
+
+
+async def _of_node(config: PluginConfig) -> tuple[ClusterSnapshot, Report]:
+    from dragoon.app import status_view  # noqa: PLC0415 - as above
+    from dragoon.app.evidence import node  # noqa: PLC0415
+
+    seen = await node.gather(Evidence(driver_name=config.driver_name), config, None)
+    found = await asyncio.to_thread(status_view.look, config)
+    return found, run(seen, ("host", "runtime", "kubelet", "state"))
+
+
+def _print(told: Standing, report: Report, *, of_node: bool) -> None:
+    version = f": Kubernetes {told.version}" if told.version else ""
+    click.secho(f"{told.source}{version}", bold=True)
+    for process in told.processes:
+        click.echo(f"  {process}")
+    if told.allocated or told.pending:
+        click.echo(f"  claims: {told.allocated} with our devices, {told.pending} waiting")
+    click.echo()
+    if of_node:
+        for node in told.nodes:
+            print_table(("DEVICE", "FORM", "STATE", "CLAIMS", "TAINTS"), list(_device_rows(node)))
+    elif told.nodes:
+        header = ("NODE", "FORM", "DEVICES", *(state.upper() for state in STATES))
+        print_table(header, list(_node_rows(told)))
+        if len(told.nodes) > _SHOWN:
+            click.echo(f"and {len(told.nodes) - _SHOWN} more nodes: -o json has all")
+    else:
+        click.echo("no device is published")
+    _print_rest(told, report)
+
+
+def _print_rest(told: Standing, report: Report) -> None:
+    gangs = [
+        f"{one.namespace}/{one.name} {one.phase or 'not seen yet'}"
+        + (f": {one.waiting_for}" if one.waiting_for else "")
+        for one in told.gangs
+    ]
+    running = f"gangs ({told.running_gangs} running, {len(gangs)} not)"
+    print_section(running, _limited(gangs, "dragoon gangs"))
+    problems = [
+        f"{one.check.severity} {one.check.code} {problem.about}: {problem.found}"
+        for one in report.found
+        for problem in one.problems
+    ]
+    print_section("problems", _limited(problems, "dragoon check"))
+    print_section("not looked at", told.missing)
+
+
+def _limited(lines: list[str], command: str) -> Iterator[str]:
+    yield from lines[:_SHOWN]
+    if len(lines) > _SHOWN:
+        yield f"and {len(lines) - _SHOWN} more: {command}"
+
+
+def _node_rows(told: Standing) -> Iterator[Row]:
+    """All together, then the nodes, those with something wrong first."""
+    for form, counts in sorted(told.totals.items() if len(told.nodes) > 1 else ()):
+        yield ("all", form, str(counts.total()), *_cells(counts))
+    ranked = sorted(told.nodes, key=lambda one: (not _is_troubled(one), one.name))
+    for node in ranked[:_SHOWN]:
+        for form, counts in sorted(node.counts().items()):
+            yield (node.name, form, str(counts.total()), *_cells(counts))
+
+
+def _cells(counts: Any) -> Iterable[Cell]:
+    return (
+        Cell(str(counts[state]), _TONES.get(state, "plain") if counts[state] else "faint")
+        for state in STATES
+    )
+
+
+def _is_troubled(node: NodeStanding) -> bool:
+    return bool(node.problem) or any(one.state == TAINTED for one in node.devices)
+
+
+def _device_rows(node: NodeStanding) -> Iterator[Row]:
+    for one in node.devices:
+        yield (
+            one.name,
+            one.form,
+            Cell(one.state, _TONES.get(one.state, "plain")),
+            ",".join(one.holders),
+            Cell(",".join(one.taints), "bad"),
+        )
+
+
+def _next(told: Standing, report: Report, node: str) -> str:
+    for one in report.found:
+        for problem in one.problems:
+            if problem.after and problem.after != f"dragoon status node/{node}":
+                return problem.after
+    for gang in told.gangs:
+        return f"dragoon explain gang/{gang.name} -n {gang.namespace}"
+    return "dragoon check"
