@@ -1,48 +1,12 @@
 """Devices in use that are kept for the largest gang that waits."""
 
-from collections.abc import Mapping
-from typing import Any
-
 import pytest
 
-from dragoon.api.gang import GangObject
 from dragoon.app.controller import Controller
 from dragoon.gang.waiting.durations import ANNOTATION_DURATION
 from dragoon.kube.port import GANGS, NODES, PODS, SLICES
 from tests.scenario.gang.bed import SPACE, Bed, condition, until
-
-AT_ONCE: Mapping[str, Any] = {"reserve_after_seconds": 0.0}
-
-
-async def reserved(bed: Bed, name: str) -> GangObject:
-    """Waits until devices are kept for a gang, and fenced."""
-    seen: list[GangObject] = []
-
-    async def is_kept() -> bool:
-        found = await bed.see(name)
-        if found is None or found.status.reservation is None:
-            return False
-        seen[:] = [found]
-        pools = {one.pool for one in found.status.reservation.pools}
-        return pools <= await fenced(bed, name) and found.status.condition("Reserved") is not None
-
-    await until(f"devices are kept for {name}", is_kept)
-    return seen[0]
-
-
-async def fenced(bed: Bed, name: str) -> set[str]:
-    """The pools that are fenced for a gang."""
-    return {
-        rule["spec"]["deviceSelector"]["pool"]
-        for rule in await bed.rules()
-        if rule["metadata"]["labels"]["dragoon.dev/gang"] == name
-    }
-
-
-async def singles(bed: Bed, *names: str, **more: Any) -> None:
-    """Gangs of one pod with one GPU each."""
-    for name in names:
-        await bed.pod(f"{name}-0", gang=name, size="1", **more)
+from tests.scenario.gang.keeping import AT_ONCE, fenced, nothing_kept, reserved, singles
 
 
 async def end(bed: Bed, name: str) -> None:
@@ -74,11 +38,6 @@ async def test_a_stream_of_small_gangs_cannot_starve_a_large_one() -> None:
             assert waiting.status.phase == "Waiting"
         await until("nothing is kept any more", lambda: nothing_kept(bed, "large"))
         assert await fenced(bed, "large") == {"n0/gpu"}
-
-
-async def nothing_kept(bed: Bed, name: str) -> bool:
-    found = await bed.see(name)
-    return found is None or found.status.reservation is None
 
 
 async def test_the_rest_of_the_fleet_stays_open_to_others() -> None:
