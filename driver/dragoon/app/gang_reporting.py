@@ -10,7 +10,10 @@ from dragoon.api import gang
 from dragoon.api.gang import GangObject
 from dragoon.errors import DragoonError
 from dragoon.gang.discovering.checking import Fault
+from dragoon.gang.kueue.apis import LATEST
+from dragoon.gang.kueue.model import State
 from dragoon.gang.protocol.actions import Note
+from dragoon.gang.protocol.model import Ref
 from dragoon.gang.records import PodRecord
 from dragoon.kube.events import WARNING, EventRecorder
 from dragoon.kube.port import Object
@@ -55,6 +58,22 @@ class GangReporter:
         """Something is wrong with pods; said once for each pod and text."""
         for pod in fault.pods:
             self._emit(_pod(pod), fault.reason, fault.message)
+
+    def checked(self, workload: Ref, state: str, message: str) -> None:
+        """A state of a Workload of Kueue was written; why it is not Ready is told to people."""
+        self._metrics.checked(state)
+        if state != State.READY:
+            meta = {"name": workload.name, "namespace": workload.namespace, "uid": workload.uid}
+            regarding = {"apiVersion": LATEST.workloads.api_version, "kind": "Workload"}
+            self._emit({**regarding, "metadata": meta}, f"NotPlaceable{state}", message)
+
+    def promises(self, count: int) -> None:
+        """So many Workloads are promised devices now."""
+        self._metrics.promised(count)
+
+    def kueue(self, state: str) -> None:
+        """Whether Kueue is there, and the version that is spoken with it."""
+        self._metrics.kueue(state)
 
     def given_twice(self, _found: Contention) -> None:
         """A double allocation was seen; the arbiter logs it."""

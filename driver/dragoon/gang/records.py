@@ -88,6 +88,12 @@ class PodRecord:
         """Whether it counts as a member: it has not ended and is not going."""
         return not self.ended and not self.deleting
 
+    @property
+    def workload(self) -> str:
+        """The UID of the Workload with which Kueue admitted it, empty where there is none."""
+        meta = (self.raw or {}).get("metadata") or {}
+        return (meta.get("annotations") or {}).get(gang.ANNOTATION_WORKLOAD) or ""
+
     def __str__(self) -> str:
         return f"{self.namespace}/{self.name}"
 

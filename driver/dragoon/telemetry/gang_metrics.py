@@ -22,6 +22,24 @@ SPECS: Final = (
         "Devices that two claims were seen to hold beyond what there is, by whomever.",
     ),
     Spec(
+        "dragoon_kueue",
+        "gauge",
+        "1 for the state of Kueue's API: absent, Half (a kind is missing), Version (none that is "
+        "known), or the version that is spoken.",
+        ("state",),
+    ),
+    Spec(
+        "dragoon_kueue_checks_total",
+        "counter",
+        "States of Workloads of Kueue that were written: Ready, Retry or Rejected.",
+        ("state",),
+    ),
+    Spec(
+        "dragoon_kueue_promises",
+        "gauge",
+        "Workloads of Kueue that may start and for which devices are kept.",
+    ),
+    Spec(
         "dragoon_api_errors_total", "counter", "Failed calls of the API server, by code.", ("code",)
     ),
     Spec(
@@ -56,6 +74,20 @@ class GangMetrics(Metrics):
     def given_twice(self) -> None:
         """A double allocation was seen."""
         self._counters["dragoon_given_twice_total"].inc()
+
+    def checked(self, state: str) -> None:
+        """A state of a Workload was written."""
+        self._counters["dragoon_kueue_checks_total"].labels(state).inc()
+
+    def promised(self, count: int) -> None:
+        """So many Workloads have a promise."""
+        self._gauges["dragoon_kueue_promises"].set(count)
+
+    def kueue(self, state: str) -> None:
+        """What there is of Kueue; no other state is told any more."""
+        gauge = self._gauges["dragoon_kueue"]
+        gauge.clear()
+        gauge.labels(state).set(1)
 
 
 def reference() -> str:

@@ -119,14 +119,15 @@ def journaled(one: GangObject) -> tuple[PlannedClaim, ...]:
 def test_c37_what_is_promised_to_one_gang_is_taken_for_the_others() -> None:
     cluster, promises = state(), asking.Promises(journaled)
     one, two = gang("one"), gang("two")
-    promises.propose(one, [PlannedClaim(name="c", uid="u", allocation=allocation("gpu-0"))])
-    assert taken(promises.snapshot(cluster, two, (one, two))) == {"gpu-0"}
+    claim = PlannedClaim(name="c", uid="u", allocation=allocation("gpu-0"))
+    promises.keep(one.uid, one.namespace, [claim])
+    assert taken(promises.snapshot(cluster, {two.uid}, (one, two))) == {"gpu-0"}
     # Its own promise is no obstacle for a gang that is planned anew.
-    assert taken(promises.snapshot(cluster, one, (one, two))) == set()
+    assert taken(promises.snapshot(cluster, {one.uid}, (one, two))) == set()
     # What was only assumed for the question is not left in the state.
     assert taken(cluster.snapshot()) == set()
     promises.drop(one.uid)
-    assert taken(promises.snapshot(cluster, two, (one, two))) == set()
+    assert taken(promises.snapshot(cluster, {two.uid}, (one, two))) == set()
 
 
 def test_a_journaled_plan_is_a_promise_until_it_is_taken_back() -> None:
@@ -138,7 +139,7 @@ def test_a_journaled_plan_is_a_promise_until_it_is_taken_back() -> None:
         raw["plan"]["packed"] = packed
         other = gang("other", status=raw)
         own = gang("own")
-        assert taken(promises.snapshot(cluster, own, (other, own))) == expected
+        assert taken(promises.snapshot(cluster, {own.uid}, (other, own))) == expected
 
 
 def test_planned_pods_that_their_node_does_not_take_any_more_are_told() -> None:

@@ -1,0 +1,137 @@
+"""Asks the planner whether the pods of a Workload can be placed, and promises what it gives."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final
+
+from dragoon.allocator.gang.model import (
+    ANYWHERE,
+    GangAsk,
+    GangPlan,
+    Outcome,
+    PlacementSnapshot,
+    PodAsk,
+)
+from dragoon.errors import ApiNotFoundError, InvalidInputError
+from dragoon.gang import asking
+from dragoon.gang.kueue.answering import Answer, Verdict, answer_of
+from dragoon.gang.kueue.apis import Apis
+from dragoon.gang.kueue.members import Found, NotThereError, gang_label, needs, pod_asks
+from dragoon.gang.kueue.model import Raw, Workload
+from dragoon.gang.kueue.promising import Rooms
+from dragoon.gang.planning import Planning
+from dragoon.gang.world import World
+from dragoon.kube.port import TEMPLATES, Api, Resource
+
+_LAST: Final = -(2**31) - 1
+"""Behind every gang: whether it would fit is asked when nobody else asks."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """The answer, and how many seconds the planner took."""
+
+    answer: Answer
+    seconds: float = 0.0
+
+
+class Prober:
+    """The planner's door for Workloads. rooms: what was promised beside devices."""
+
+    def __init__(
+        self, api: Api, apis: Apis, world: World, planning: Planning, rooms: Rooms
+    ) -> None:
+        self._api = api
+        self._apis = apis
+        self._world = world
+        self._planning = planning
+        self._rooms = rooms
+
+    def drop(self, uid: str) -> None:
+        """What was promised to a Workload is free again."""
+        self._planning.questions.drop(uid)
+        self._rooms.drop(uid)
+
+    async def ask(self, workload: Workload, *, hold: bool) -> Asked:
+        """Plans the pods as they would be. hold: what it gives is kept for the Workload.
+
+        A promise from before ends where there is no room any more. Raises ApiError.
+        """
+        found = await self._read(workload)
+        try:
+            pods = pod_asks(workload, found)
+        except NotThereError as error:
+            return self._unanswered(workload, Verdict.NO_ROOM, error)
+        except InvalidInputError as error:
+            return self._unanswered(workload, Verdict.WRONG, error)
+        given: list[Outcome] = []
+
+        def keep(outcome: Outcome) -> None:
+            given.append(outcome)
+            if hold:
+                self._keep(workload, outcome)
+
+        seconds = await self._planning.probe(
+            workload.priority if hold else _LAST,
+            workload.created,
+            question=lambda: self._question(workload, pods),
+            keep=keep,
+        )
+        return Asked(answer_of(given[0]), seconds)
+
+    def _unanswered(self, workload: Workload, verdict: Verdict, error: InvalidInputError) -> Asked:
+        self.drop(workload.ref.uid)
+        return Asked(Answer(verdict, error.message))
+
+    def _keep(self, workload: Workload, outcome: Outcome) -> None:
+        uid = workload.ref.uid
+        if isinstance(outcome, GangPlan):
+            claims = answer_of(outcome).claims
+            self._planning.questions.promise(uid, workload.ref.namespace, claims)
+            self._rooms.keep(uid, outcome)
+        else:
+            self.drop(uid)
+
+    def _question(
+        self, workload: Workload, pods: tuple[PodAsk, ...]
+    ) -> tuple[GangAsk, PlacementSnapshot]:
+        world, uid = self._world, workload.ref.uid
+        label = gang_label(workload)
+        gang = world.copies.gangs.get(label, workload.ref.namespace) if label else None
+        others = world.copies.gangs.values()
+        # Only gangs of ours may be where kube-scheduler is kept off.
+        taints = asking.open_to("" if gang is None else gang.uid, label, others) if label else ()
+        ask = GangAsk(
+            name=str(workload),
+            members=pods,
+            minimum=len(pods),
+            topology=ANYWHERE if gang is None else gang.spec.topology,
+            tolerations=tuple(taints),
+        )
+        placement = PlacementSnapshot(
+            cluster=self._planning.questions.open_to_workload(uid),
+            nodes=self._rooms.filled(world.node_facts(), uid),
+            extended=world.extended(),
+            priorities=world.priorities(),
+        )
+        return ask, placement
+
+    async def _read(self, workload: Workload) -> Found:
+        wanted, namespace = needs(workload), workload.ref.namespace
+        claims = {name: self._world.claim(namespace, name) for name in wanted.claims}
+        return Found(
+            templates=await self._get(TEMPLATES, wanted.templates, namespace),
+            claims={name: raw for name, raw in claims.items() if raw is not None},
+            flavors=await self._get(self._apis.flavors, wanted.flavors, None),
+        )
+
+    async def _get(
+        self, resource: Resource, names: Iterable[str], namespace: str | None
+    ) -> dict[str, Raw]:
+        found: dict[str, Raw] = {}
+        for name in names:
+            try:
+                found[name] = await self._api.get(resource, name, namespace=namespace)
+            except ApiNotFoundError:
+                continue
+        return found
