@@ -10,15 +10,18 @@ import asyncio
 import statistics
 import sys
 import tempfile
-from collections.abc import Callable
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+from benchmarks.spending import Spending
 from dragoon.api import gang
 from dragoon.api.names import CLASS_SIMULATED
 from dragoon.kube.client import KubeClient
 from dragoon.kube.connecting import connect
-from dragoon.kube.port import CLAIMS, PODS, Object, Resource
+from dragoon.kube.port import CLAIMS, GANGS, PODS, Object, Resource
 from realcluster.cluster import Cluster
 from testbed import controller
 from testbed.controller import Controller
@@ -70,11 +73,18 @@ def run(chosen: argparse.Namespace) -> None:
 
 async def _stock(chosen: argparse.Namespace) -> float:
     with control_plane(chosen.name, default_rates=chosen.default_rates) as state:
-        fleet = await Fleet.connect(Path(state.kubeconfigs["admin"]))
+        kubeconfig = Path(state.kubeconfigs["admin"])
+        fleet, client = await Fleet.connect(kubeconfig), await connect(kubeconfig)
         try:
             await _prepare(fleet, chosen)
-            return await fleet.bind(chosen.pods, chosen.gpus, CLASS_SIMULATED)
+            spending, sampling = Spending(state), Sampling(client)
+            with spending.measured():
+                async with sampling.running():
+                    took = await fleet.bind(chosen.pods, chosen.gpus, CLASS_SIMULATED)
+            print(f"stock: {spending}")
+            return took
         finally:
+            await client.close()
             await fleet.close()
 
 
@@ -93,10 +103,15 @@ async def _gang(chosen: argparse.Namespace) -> float:
             await asyncio.to_thread(process.start_and_wait)
             ready = process.resident_mib
             sampling = Sampling(client)
-            async with asyncio.TaskGroup() as tasks:
-                watching = tasks.create_task(sampling.run())
-                took = await fleet.bind(chosen.pods, chosen.gpus, CLASS_SIMULATED, labels(chosen))
-                watching.cancel()
+            spending = Spending(state, {"controller": process.pid})
+            timeline = Timeline(client)
+            with spending.measured():
+                async with sampling.running(), timeline.running():
+                    took = await fleet.bind(
+                        chosen.pods, chosen.gpus, CLASS_SIMULATED, labels(chosen)
+                    )
+            print(f"gang: {spending}")
+            print(f"gang: {timeline}, all bound {took:.1f} s")
             print(
                 f"controller: ready after {process.seconds_to_ready:.1f} s with {ready} MiB, "
                 f"{process.resident_mib} MiB at the end; {sampling.samples} samples, "
@@ -125,6 +140,39 @@ async def _prepare(fleet: Fleet, chosen: argparse.Namespace) -> None:
     await fleet.prepare(names, slices_of(names, chosen.machine, chosen.forms))
 
 
+class Timeline:
+    """When a Gang took which step of its plan, in seconds from the first pod."""
+
+    def __init__(self, client: KubeClient) -> None:
+        self._client = client
+        self._taken: list[tuple[str, float]] = []
+
+    def __str__(self) -> str:
+        return ", ".join(f"{step} {after:.1f}" for step, after in self._taken)
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """Looks while something else goes on."""
+        listing = await self._client.list(GANGS, namespace=NAMESPACE)
+        looking = asyncio.create_task(self._follow(listing.resource_version))
+        try:
+            yield
+        finally:
+            looking.cancel()
+            await asyncio.gather(looking, return_exceptions=True)
+
+    async def _follow(self, version: str) -> None:
+        started = time.monotonic()
+        while True:
+            async for event in self._client.watch(
+                GANGS, resource_version=version, namespace=NAMESPACE
+            ):
+                version = event.object["metadata"]["resourceVersion"]
+                step = ((event.object.get("status") or {}).get("plan") or {}).get("step", "made")
+                if not self._taken or self._taken[-1][0] != step:
+                    self._taken.append((step, time.monotonic() - started))
+
+
 class Sampling:
     """Looks at pods and claims, as watches show them, ten times a second."""
 
@@ -137,7 +185,15 @@ class Sampling:
         self._allocated: set[str] = set()
         self._claims: set[str] = set()
 
-    async def run(self) -> None:
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """Looks while something else goes on."""
+        async with asyncio.TaskGroup() as tasks:
+            looking = tasks.create_task(self._run())
+            yield
+            looking.cancel()
+
+    async def _run(self) -> None:
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._follow(CLAIMS, self._claims, self._allocated, _is_allocated))
             tasks.create_task(self._follow(PODS, self._pods, self._bound, _is_bound))

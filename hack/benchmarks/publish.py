@@ -8,13 +8,13 @@ the same, with less noise from whatever else this machine does.
 
 import argparse
 import asyncio
-import os
 import random
 import statistics
 import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from benchmarks.spending import cpu_seconds
 from dragoon.api.names import CLASS_SIMULATED
 from dragoon.kube.port import Object
 from testbed.fleet import Fleet, control_plane, slices_of
@@ -94,17 +94,11 @@ async def _time(chosen: argparse.Namespace, published: list[Object]) -> tuple[fl
         try:
             nodes = (_node_name(i) for i in range(chosen.nodes))
             await fleet.prepare(nodes, published)
-            before = _cpu_seconds(scheduler)
+            before = cpu_seconds(scheduler)
             wall = await fleet.bind(chosen.pods, _PER_POD, CLASS_SIMULATED)
-            return wall, _cpu_seconds(scheduler) - before
+            return wall, cpu_seconds(scheduler) - before
         finally:
             await fleet.close()
-
-
-def _cpu_seconds(pid: int | None) -> float:
-    """What a process has used so far (proc(5), utime and stime)."""
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def _node_name(index: int) -> str:

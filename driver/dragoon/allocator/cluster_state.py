@@ -51,10 +51,14 @@ class Shown(Generic[Key, Value]):
 
 @dataclass(frozen=True, slots=True)
 class _Claim:
-    """A claim as last seen. version: its resourceVersion, None where that is no number."""
+    """A claim as last seen. version: its resourceVersion, None where that is no number.
+
+    allocation: raw, as `holds` were read from it.
+    """
 
     uid: str
     version: int | None
+    allocation: Raw | None
     holds: tuple[Hold, ...]
 
 
@@ -149,7 +153,7 @@ class ClusterState:
 
         Raises InvalidInputError for an allocation that cannot be read.
         """
-        key, found = _claim(raw)
+        key, found = self._read(raw)
         known = self._claims.get(key)
         if known is not None and known.uid == found.uid and _is_older(found, known):
             return
@@ -170,7 +174,7 @@ class ClusterState:
 
         Of a claim that a watch has shown to be gone meanwhile, nothing is kept.
         """
-        key, found = _claim(claim)
+        key, found = self._read(claim)
         known = self._claims.get(key)
         if known is not None and known.uid == found.uid and not _is_older(found, known):
             self._replace(key, found)
@@ -234,6 +238,24 @@ class ClusterState:
         else:
             self._floating.pop(id_, None)
 
+    def _read(self, raw: Raw) -> tuple[tuple[str, str], _Claim]:
+        """A raw claim, with its key. What it holds is read once: most changes are of other fields."""
+        metadata = required(raw, "metadata", "ResourceClaim")
+        key = metadata.get("namespace") or "", required(metadata, "name", "ResourceClaim")
+        version = str(metadata.get("resourceVersion") or "")
+        allocation = (raw.get("status") or {}).get("allocation")
+        known = self._claims.get(key)
+        if known is not None and known.allocation == allocation:
+            holds = known.holds
+        else:
+            holds = holds_of(allocation, label(metadata))
+        return key, _Claim(
+            metadata.get("uid") or "",
+            int(version) if version.isdecimal() else None,
+            allocation,
+            holds,
+        )
+
     def _replace(self, key: tuple[str, str], claim: _Claim | None) -> None:
         old = self._claims.pop(key, None)
         if claim is not None:
@@ -265,16 +287,6 @@ def _nodes(slices: Iterable[Slice]) -> dict[str, None]:
     """The nodes that slices name."""
     names = (one.nodes.node_name for one in slices if one.nodes is not None)
     return dict.fromkeys(name for name in names if name)
-
-
-def _claim(raw: Raw) -> tuple[tuple[str, str], _Claim]:
-    metadata = required(raw, "metadata", "ResourceClaim")
-    name = required(metadata, "name", "ResourceClaim")
-    version = str(metadata.get("resourceVersion") or "")
-    holds = holds_of((raw.get("status") or {}).get("allocation"), label(metadata))
-    return (metadata.get("namespace") or "", name), _Claim(
-        metadata.get("uid") or "", int(version) if version.isdecimal() else None, holds
-    )
 
 
 def _is_older(one: _Claim, other: _Claim) -> bool:

@@ -253,7 +253,7 @@ class Looker:
             deleting=gang.deleting,
             plan=plan,
             planned=planned,
-            misfits=self._misfits(gang, case) if plan and plan.members else {},
+            misfits=self._misfits(gang, case) if plan and plan.step is Step.VERIFY else {},
             listed=listed,
             wait=memory.wait,
             proposal=memory.proposal,

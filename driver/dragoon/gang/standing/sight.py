@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from functools import cached_property
 from typing import Final
 
 from dragoon.allocator.gang.model import Outcome
@@ -18,9 +19,9 @@ STUCK: Final = "Stuck"
 """The reason of the protocol's note on a member that cannot be bound."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Sight:
-    """What was seen of one gang. plan: as journaled. faults: of the whole gang.
+    """What was seen of one gang: without slots, what follows from it is found once. plan: as journaled. faults: of the whole gang.
 
     outcome: the planner's last answer, None where it was not asked. blockers: gangs that hold what
     would help. room: who of lower priority could make room, line by line. kept: what is kept
@@ -42,15 +43,15 @@ class Sight:
     hints: Sequence[str] = field(default=())
     stuck_after: float = 30.0
 
-    @property
+    @cached_property
     def alive(self) -> list[Member]:
         return [member for member in self.members if member.is_alive]
 
-    @property
+    @cached_property
     def succeeded(self) -> int:
         return sum(member.phase == "Succeeded" for member in self.members)
 
-    @property
+    @cached_property
     def bound(self) -> int:
         return sum(bool(member.node) for member in self.alive)
 
@@ -63,7 +64,7 @@ class Sight:
         """Members that there are too few of; those that have done their work are not missed."""
         return max(0, self.minimum - len(self.alive) - self.succeeded)
 
-    @property
+    @cached_property
     def incomplete(self) -> list[Member]:
         """Members of which a claim is missing."""
         return [member for member in self.alive if not member.complete]
@@ -81,7 +82,7 @@ class Sight:
     def stuck(self) -> Note | None:
         return next((note for note in self.notes if note.reason == STUCK), None)
 
-    @property
+    @cached_property
     def failing(self) -> dict[str, str]:
         """Nodes on which members fail to be bound, and what kube-scheduler says about it."""
         planned = {one.uid: one.node for one in self.plan.held} if self.plan is not None else {}
@@ -105,7 +106,7 @@ class Sight:
         """What has to be there before it is known how many members there are; not once it runs."""
         return [fault for fault in self.faults if fault.waits and self.plan is None]
 
-    @property
+    @cached_property
     def gathers(self) -> bool:
         """Whether pods or claims are missing, or what says how many there have to be."""
         missing = self.pods_missing or self.incomplete or self.waited_for
