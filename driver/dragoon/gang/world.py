@@ -312,15 +312,14 @@ class World:
             self.state.drop_rule(change.key.name)
         else:
             self._read(self.state.put_rule, change.new.raw)
-        self._listener.room(freed.FLEET)
+        self._listener.room(freed.by_rules(_facts_of(change)))
         self._listener.swept()
         for family in self._families_of_rule(change):
             self._listener.family(family)
 
     def _families_of_rule(self, change: Change[RuleRecord]) -> set[FamilyKey]:
         """Whose fence has come or gone: nothing else wakes a gang that waits for that."""
-        facts = (one.facts for one in (change.old, change.new) if one is not None)
-        uids = {fact.gang for fact in facts if fact is not None and fact.gang}
+        uids = {fact.gang for fact in _facts_of(change) if fact is not None and fact.gang}
         return {
             FamilyKey(gang.namespace, gang.group)
             for gang in self.copies.gangs.values()
@@ -380,6 +379,10 @@ class World:
             put(raw)
         except DragoonError as error:
             _log.warning("object cannot be read", code=error.code, error=str(error))
+
+
+def _facts_of(change: Change[RuleRecord]) -> list[RuleFacts | None]:
+    return [one.facts for one in (change.old, change.new) if one is not None]
 
 
 def _differs(one: NodeFacts, other: NodeFacts) -> bool:

@@ -105,14 +105,24 @@ class Bed:
             stop.set()
             await running
 
-    async def add_node(self, name: str, gpus: int, *, cpu: str = "32") -> None:
+    async def add_node(
+        self,
+        name: str,
+        gpus: int,
+        *,
+        cpu: str = "32",
+        labels: Mapping[str, str] | None = None,
+    ) -> None:
         room = {"cpu": cpu, "memory": "128Gi", "pods": "110"}
         await self.api.create(
             NODES,
             {
                 "apiVersion": "v1",
                 "kind": "Node",
-                "metadata": {"name": name, "labels": {"kubernetes.io/hostname": name}},
+                "metadata": {
+                    "name": name,
+                    "labels": {"kubernetes.io/hostname": name, **(labels or {})},
+                },
                 "status": {"allocatable": room},
             },
         )

@@ -6,6 +6,7 @@ from typing import Final
 
 from dragoon.allocator.gang.concern import Concern
 from dragoon.allocator.model import PoolId
+from dragoon.gang.protocol.model import RuleFacts
 from dragoon.gang.records import Raw
 
 
@@ -43,6 +44,13 @@ def by_claim(allocation: Raw) -> Freed:
     """A claim has let go of what a raw status.allocation gave it."""
     results = (allocation.get("devices") or {}).get("results") or ()
     return by_pools(PoolId(one["driver"], one["pool"]) for one in results)
+
+
+def by_rules(rules: Iterable[RuleFacts | None]) -> Freed:
+    """Rules have come or gone. None: one that is not ours, and may be about any device."""
+    found = list(rules)
+    ours = [PoolId(one.driver, one.pool) for one in found if one is not None]
+    return by_pools(ours) if len(ours) == len(found) else FLEET
 
 
 def by_pools(pools: Iterable[PoolId]) -> Freed:

@@ -1,6 +1,7 @@
 """Who leaves together, and what wakes a gang that waits."""
 
 from datetime import UTC, datetime
+from typing import Any
 
 from dragoon.allocator.gang.concern import Concern
 from dragoon.allocator.gang.vacating import Occupant
@@ -23,7 +24,7 @@ def pod(
     owner: str = "",
     phase: str = "Running",
 ) -> PodRecord:
-    meta = {"name": name, "namespace": "team", "uid": f"pod-{name}"}
+    meta: dict[str, Any] = {"name": name, "namespace": "team", "uid": f"pod-{name}"}
     if owner:
         meta["ownerReferences"] = [
             {"apiVersion": "apps/v1", "kind": owner, "name": "o", "uid": "o", "controller": True}

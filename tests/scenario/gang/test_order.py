@@ -1,0 +1,101 @@
+"""Who is placed first when there is room for one of those that wait."""
+
+from collections.abc import Callable
+from typing import Any
+
+from dragoon.allocator.gang.model import Budget, GangAsk, Outcome, PlacementSnapshot
+from dragoon.allocator.gang.planning import plan
+from dragoon.gang.planning import Planner
+from tests.scenario.gang.bed import Bed, until
+
+
+def counting(asked: list[str]) -> Planner:
+    """The planner, and which gangs it was asked for."""
+
+    def planner(snapshot: PlacementSnapshot, ask: GangAsk, budget: Budget) -> Outcome:
+        asked.append(ask.name)
+        return plan(snapshot, ask, budget)
+
+    return planner
+
+
+async def full_of_one(bed: Bed) -> None:
+    await bed.job("first", 4)
+    await bed.phase("first", "Running")
+
+
+async def free(bed: Bed) -> None:
+    """All members of the first end at once."""
+    for index in range(4):
+        await bed.end(f"first-{index}")
+
+
+async def test_the_higher_priority_is_placed_first_though_it_came_last() -> None:
+    async with Bed(nodes=1).up() as bed, bed.controller(most_reservations=0):
+        await full_of_one(bed)
+        for name, priority in (("low", 0), ("middle", 5), ("high", 10)):
+            await bed.job(name, 4, priority=priority)
+            await bed.phase(name, "Waiting")
+        await free(bed)
+        await bed.phase("high", "Running")
+        for name in ("low", "middle"):
+            await bed.phase(name, "Waiting")
+        for index in range(4):
+            await bed.end(f"high-{index}")
+        await bed.phase("middle", "Running")
+        await bed.phase("low", "Waiting")
+
+
+async def test_a_new_gang_does_not_pass_one_of_higher_priority_for_which_there_is_room_now() -> (
+    None
+):
+    async with Bed(nodes=1).up() as bed, bed.controller(most_reservations=0):
+        await full_of_one(bed)
+        await bed.job("high", 4, priority=10)
+        await bed.phase("high", "Waiting")
+        await bed.job("late", 4)
+        await free(bed)
+        await bed.phase("high", "Running")
+        await bed.phase("late", "Waiting")
+
+
+async def test_one_that_waits_for_what_is_not_there_holds_nobody_back() -> None:
+    async with Bed(nodes=1).up() as bed, bed.controller(most_reservations=0):
+        await full_of_one(bed)
+        await bed.job("huge", 8, priority=10)
+        await bed.phase("huge", "Waiting")
+        await bed.job("small", 2)
+        await bed.phase("small", "Waiting")
+        await free(bed)
+        await bed.phase("small", "Running")
+
+
+async def test_a_gang_that_waits_is_not_planned_again_for_what_does_not_concern_it() -> None:
+    asked: list[str] = []
+    async with (
+        Bed(nodes=1).up() as bed,
+        bed.controller(planner=counting(asked), most_reservations=0),
+    ):
+        await bed.add_node("other", 2, labels={"pool": "b"})
+        only: dict[str, Any] = {"nodeSelector": {"kubernetes.io/hostname": "n0"}}
+        await bed.job("first", 4, **only)
+        await bed.phase("first", "Running")
+        await bed.job("second", 4, **only)
+        await bed.phase("second", "Waiting")
+        before = asked.count("team/second")
+        elsewhere: dict[str, Any] = {"nodeSelector": {"pool": "b"}}
+        for index in range(5):
+            name = f"elsewhere{index}"
+            await bed.pod(f"{name}-0", gang=name, size="1", **elsewhere)
+            await bed.phase(name, "Running")
+            await bed.end(f"{name}-0")
+            await bed.phase(name, "Finished")
+            await until("its claim is free", lambda: held_on(bed, "other", lambda held: held == 0))
+        assert asked.count("team/second") == before
+        await bed.end("first-0")
+        await until("it is planned again", lambda: asked.count("team/second") > before)
+
+
+async def held_on(bed: Bed, node: str, wanted: Callable[[int], bool]) -> bool:
+    devices = [one for found in (await bed.allocated()).values() for one in found]
+    return wanted(sum(pool == f"{node}/gpu" for pool, _ in devices))
