@@ -78,6 +78,7 @@ COMMANDS: Final = {
         _RUN,
     ),
     "demo": Lazy("demo", "Show the main job on this machine: no cluster, no GPU.", _RUN),
+    "claim": Lazy("claim", "Print claims that are ready to paste.", _WRITE),
     "rbac": Lazy("rbac", "Print the rights a process needs, as YAML for kubectl apply.", _WRITE),
     "version": Lazy("version", "Show the version.", "Else"),
     "reference": Lazy("reference", "Print a page that is made from the code.", hidden=True),
@@ -171,7 +172,7 @@ def _called(ctx: click.Context) -> str:
 def _say(message: str, hint: str, after: str) -> None:
     click.echo(f"{click.style('error:', fg='red')} {one_line(message)}", err=True)
     if hint:
-        click.echo(f"{click.style('hint:', fg='yellow')} {one_line(hint)}", err=True)
+        click.echo(f"{click.style('hint:', fg='yellow')} {hint}", err=True)
     click.echo(f"next: {after}", err=True)
 
 

@@ -1,0 +1,52 @@
+"""`dragoon claim new`: a ResourceClaimTemplate ready to paste."""
+
+from typing import Any, Final
+
+import click
+import yaml
+
+from dragoon.cli import exits
+from dragoon.cli.output import print_next
+from dragoon.diagnose.wishing import Wish, problems, template
+from dragoon.errors import DragoonError
+
+_HOW: Final = """\
+# In the pod:        resourceClaims: [{{name: gpu, resourceClaimTemplateName: {name}}}]
+# In the container:  resources: {{claims: [{{name: gpu}}]}}
+"""
+
+
+@click.group()
+def command() -> None:
+    """Print claims that are ready to paste."""
+
+
+@command.command()
+@click.option("--name", default="", help="Of the template; without it a name that says what it is.")
+@click.option("--gpus", default=1, show_default=True, help="How many devices.")
+@click.option("--memory", default="", metavar="AMOUNT", help="Each with at least so much, 40Gi.")
+@click.option("--share", default="", metavar="AMOUNT", help="So much of a GPU, capped, 10Gi.")
+@click.option("--cores", default=0, help="With --share: at most so many per cent of its compute.")
+@click.option("--profile", default="", metavar="NAME", help="A MIG device, 1g.10gb.")
+@click.option("--product", default="", metavar="TEXT", help="The model's name has this in it.")
+@click.option("--same-nvlink", is_flag=True, help="All in one NVLink domain.")
+@click.option("--class", "class_name", default="", metavar="NAME", help="Another DeviceClass.")
+def new(**wishes: Any) -> int:
+    """Print a ResourceClaimTemplate that asks for GPUs.
+
+    It is checked by the rules of `dragoon lint` before it is printed. Nothing is sent anywhere:
+    pipe it into kubectl apply -f - , or into a file.
+    """
+    found = template(Wish(**wishes))
+    findings = problems(found)
+    wrong = [f"{one.code} {one.path}: {one.found}" for one in findings if one.severity == "error"]
+    if wrong:
+        raise DragoonError("; ".join(wrong))
+    name = found["metadata"]["name"]
+    click.echo(_HOW.format(name=name), nl=False)
+    click.echo(yaml.safe_dump(found, sort_keys=False, width=1000), nl=False)
+    for one in findings:
+        instead = f"; instead: {one.instead}" if one.instead else ""
+        click.echo(f"note: {one.code} {one.found}{instead}", err=True)
+    print_next("dragoon simulate -f FILE")
+    return exits.FINE
