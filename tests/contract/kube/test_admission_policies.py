@@ -313,6 +313,10 @@ async def test_no_claim_and_no_count_of_nothing_makes_gpus_visible(place: Place)
     "env",
     [
         [{"name": "NVIDIA_VISIBLE_DEVICES", "value": "all"}] * 2,
+        [
+            {"name": "NVIDIA_VISIBLE_DEVICES", "value": "void"},
+            {"name": "NVIDIA_VISIBLE_DEVICES", "value": "all"},
+        ],
         [{"name": "NVIDIA_VISIBLE_DEVICES", "valueFrom": {"fieldRef": {"fieldPath": "x"}}}],
         [
             {
@@ -321,7 +325,7 @@ async def test_no_claim_and_no_count_of_nothing_makes_gpus_visible(place: Place)
             }
         ],
     ],
-    ids=["twice", "from nowhere", "from an annotation"],
+    ids=["twice", "void at first", "from nowhere", "from an annotation"],
 )
 async def test_a_variable_that_cannot_be_set_is_refused(place: Place, env: list[Object]) -> None:
     pod = place.pod({"name": "c", "image": "i", "env": env})
