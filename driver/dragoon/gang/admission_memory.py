@@ -15,12 +15,19 @@ from dragoon.kube.port import CLAIMS, PODS, Object, Resource
 
 _OURS: Final = frozenset((CLASS_GPU, CLASS_MIG, CLASS_SHARED, CLASS_SIMULATED))
 
+_PLACEHOLDER: Final = "yunikorn.apache.org/placeholder"
+
 
 def hold_members(pod: Object) -> None:
-    """gang-gate.yaml: pods with the label get the gate, unless they name their node."""
+    """gang-gate.yaml: pods with the label get the gate, unless they name their node.
+
+    Nor do YuniKorn's placeholders.
+    """
     spec = pod.setdefault("spec", {})
     labels = pod["metadata"].get("labels") or {}
-    if gang.LABEL not in labels or spec.get("nodeName"):
+    said = pod["metadata"].get("annotations") or {}
+    holds_room = said.get(_PLACEHOLDER) == "true"
+    if gang.LABEL not in labels or spec.get("nodeName") or holds_room:
         return
     gates: list[Any] = spec.setdefault("schedulingGates", [])
     if {"name": gang.GATE} not in gates:

@@ -140,6 +140,8 @@ SPEC = GangSpec(
     ),
     owner=gang.Owner(api_version="batch/v1", kind="Job", name="j", uid="u"),
 )
+OF_GROUP = GangSpec(size=2, source=gang.Source(name="JobSet", group="pretrain/default"))
+"""A Gang is of an owner or of a group, never of both."""
 
 
 def a_plan() -> Plan:
@@ -208,14 +210,17 @@ def a_status() -> GangStatus:
 def test_the_examples_here_set_every_field_of_the_layout() -> None:
     plan, status = a_plan(), a_status()
     assert status.reservation is not None
-    for part in (SPEC, status, status.reservation, plan, plan.members[0], plan.held[0]):
+    said = {*wire(SPEC), *wire(OF_GROUP)}
+    assert said == set(GangSpec.__struct_encode_fields__)
+    for part in (status, status.reservation, plan, plan.members[0], plan.held[0]):
         assert set(wire(part)) == set(type(part).__struct_encode_fields__)
 
 
 async def test_no_field_of_a_gang_is_dropped(place: Place) -> None:
-    spec, status = SPEC, a_status()
-    stored = await place.api.create(GANGS, gang_body(place, "every", wire(spec)))
-    assert gang_of(stored).spec == spec
+    status = a_status()
+    for name, spec in (("every", SPEC), ("group", OF_GROUP)):
+        stored = await place.api.create(GANGS, gang_body(place, name, wire(spec)))
+        assert gang_of(stored).spec == spec
     found = await place.api.patch(
         GANGS, "every", {"status": wire(status)}, namespace=place.namespace, subresource="status"
     )
@@ -281,6 +286,20 @@ async def test_the_owner_of_a_gang_cannot_be_changed(place: Place) -> None:
             )
 
 
+@pytest.mark.skipif(REAL not in os.environ, reason="the fake has no CRD to check by")
+@pytest.mark.parametrize("place", [pytest.param("real", marks=pytest.mark.e2e)], indirect=True)
+async def test_the_group_of_a_gang_cannot_be_changed_and_it_has_no_owner_then(place: Place) -> None:
+    await place.api.create(GANGS, gang_body(place, "grouped", wire(OF_GROUP)))
+    for source in ({"group": "other"}, None):
+        with pytest.raises(ApiInvalidError, match="source cannot be changed"):
+            await place.api.patch(
+                GANGS, "grouped", {"spec": {"source": source}}, namespace=place.namespace
+            )
+    both = {**wire(OF_GROUP), "owner": wire(SPEC)["owner"]}
+    with pytest.raises(ApiInvalidError, match="of one owner or of one group"):
+        await place.api.create(GANGS, gang_body(place, "both", both))
+
+
 def pod_body(place: Place, name: str, **spec: Any) -> Object:
     return {
         "apiVersion": "v1",
@@ -314,6 +333,13 @@ async def test_a_pod_without_the_label_or_with_a_node_is_left_alone(place: Place
     body = pod_body(place, "stranger")
     body["metadata"]["labels"] = {"app": "x"}
     assert gates(await place.api.create(PODS, body, dry_run=True)) == []
+
+
+async def test_a_placeholder_of_yunikorn_is_left_alone(place: Place) -> None:
+    for said, wanted in (("true", []), ("false", [gang.GATE])):
+        body = pod_body(place, "placeholder")
+        body["metadata"]["annotations"] = {"yunikorn.apache.org/placeholder": said}
+        assert gates(await place.api.create(PODS, body, dry_run=True)) == wanted
 
 
 def claim_body(place: Place, name: str, request: Object) -> Object:
