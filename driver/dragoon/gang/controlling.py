@@ -97,10 +97,9 @@ class GangController:
 
         In the order of the queue: the first one takes its turn at the planner first.
         """
-        self._looker.room(freed)
-        woken = [
-            gang for gang in self._world.copies.gangs.values() if self._looker.is_woken(gang.uid)
-        ]
+        line = self._looker.line
+        line.room(freed)
+        woken = [gang for gang in self._world.copies.gangs.values() if line.is_woken(gang.uid)]
         for gang in sorted(woken, key=self._rank):
             self.changed(FamilyKey(gang.namespace, gang.group))
 

@@ -12,13 +12,13 @@ from typing import Final
 
 import structlog
 
-from dragoon.allocator.gang.model import NoRoom
 from dragoon.allocator.model import PoolId
 from dragoon.api.gang import GangObject, Owner
 from dragoon.api.gang_plan import Step
 from dragoon.errors import InvalidInputError
 from dragoon.gang import asking
 from dragoon.gang.discovering.grouping import slot_of
+from dragoon.gang.line import Line
 from dragoon.gang.planning import Planner, Planning
 from dragoon.gang.protocol import viewing
 from dragoon.gang.protocol.actions import (
@@ -38,7 +38,6 @@ from dragoon.gang.protocol.model import Backlog, GangView, Kind, Member, Setting
 from dragoon.gang.records import JobRecord, PodRecord
 from dragoon.gang.remembering import Case, Memory, Pace, Reporter
 from dragoon.gang.telling import Telling
-from dragoon.gang.waiting.freed import Freed
 from dragoon.gang.waiting.keeping import Keeping
 from dragoon.gang.waiting.ranking import rank
 from dragoon.gang.world import World
@@ -89,6 +88,7 @@ class Looker:
             now=now,
         )
         self._memory: defaultdict[str, Memory] = defaultdict(Memory)
+        self.line = Line(self._memory, pace=self._pace, clock=clock)
 
     @property
     def planning(self) -> Planning:
@@ -100,13 +100,6 @@ class Looker:
         """What is kept for gangs that wait."""
         return self._planning.questions.keeping
 
-    def room(self, freed: Freed) -> None:
-        """Devices or nodes may have become free: gangs that this matters to are to be planned."""
-        for memory in self._memory.values():
-            concerned = freed.matters(memory.concern, never=memory.is_hopeless)
-            if concerned and not memory.faulty and not memory.woken:
-                memory.woken, memory.woken_at = True, self._clock()
-
     def forget(self, uid: str) -> None:
         """A Gang is gone."""
         self._memory.pop(uid, None)
@@ -116,34 +109,6 @@ class Looker:
         """This process did not lead until now."""
         for uid in list(self._memory):
             self.forget(uid)
-
-    def is_woken(self, uid: str) -> bool:
-        """Whether the gang was found to have no room, and there may be some now."""
-        memory = self._memory.get(uid)
-        return memory is not None and memory.is_refused and memory.woken
-
-    def waits(self, uid: str) -> bool:
-        """Whether the gang was found to have no room, and may have some one day."""
-        memory = self._memory.get(uid)
-        return (
-            memory is not None
-            and memory.is_refused
-            and isinstance(memory.outcome, NoRoom)
-            and not memory.is_hopeless
-            and not memory.faulty
-        )
-
-    def was_in_vain(self, uid: str) -> bool:
-        """Whether a short while ago there was nothing that could be kept for the gang."""
-        memory = self._memory.get(uid)
-        at = None if memory is None else memory.in_vain_at
-        return at is not None and self._clock() < at + self._pace.advice
-
-    def let_reserve(self, uid: str) -> None:
-        """Devices may be kept for the gang: its next look chooses them."""
-        memory = self._memory[uid]
-        memory.may_reserve = memory.woken = True
-        memory.pause = 0.0
 
     async def look(self, case: Case) -> None:
         """Takes a gang as far as it goes now, then writes how it stands."""
@@ -304,36 +269,16 @@ class Looker:
         return again, listed
 
     def _gives_way(self, gang: GangObject, case: Case, memory: Memory) -> bool:
-        """Whether others come first: better ones for which there may be room too now.
-
-        Each of them is planned once, then it is this one's turn, whatever becomes free meanwhile.
-        """
-        now, own = self._clock(), rank(gang, case.pods)
-        memory.rank = own
-        since = memory.woken_at = now if memory.woken_at is None else memory.woken_at
-        if gang.status.plan is not None or now >= since + self._pace.slowest:
+        """Whether others are planned first; they are asked to, and this one comes again."""
+        if gang.status.plan is not None:
             return False
-        ahead = [
-            (uid, one)
-            for uid, one in self._memory.items()
-            if one.is_refused
-            and one.woken
-            and not one.faulty
-            and one.rank is not None
-            and one.rank < own
-            and one.planned_at < since
-        ]
-        for uid, one in ahead:
-            one.pause = 0.0
-            first = self._gang(uid)
-            if first is not None:
-                self._again(first, now)
+        ahead = set(self.line.ahead_of(memory, rank(gang, case.pods)))
+        for other in self._world.copies.gangs.values() if ahead else ():
+            if other.uid in ahead:
+                self._again(other, self._clock())
         if ahead:
-            self._again(gang, now + self._pace.conflict)
+            self._again(gang, self._clock() + self._pace.conflict)
         return bool(ahead)
-
-    def _gang(self, uid: str) -> GangObject | None:
-        return next((one for one in self._world.copies.gangs.values() if one.uid == uid), None)
 
     async def _write(self, gang: GangObject, writes: Sequence[Action]) -> bool:
         """Whether something was written that the copies show already."""

@@ -53,10 +53,12 @@ class Reserving:
         """Looks once; a write that fails is tried again by the next look."""
         now = self._now()
         gangs = self._world.copies.gangs.values()
-        concerned = [one for one in gangs if one.status.reservation or self._looker.waits(one.uid)]
+        concerned = [
+            one for one in gangs if one.status.reservation or self._looker.line.waits(one.uid)
+        ]
         found = decide([self._waiting(one, now) for one in concerned], now, self._settings)
         for gang in found.starting:
-            self._looker.let_reserve(gang.uid)
+            self._looker.line.let_reserve(gang.uid)
             self._changed(FamilyKey(gang.namespace, gang.group))
         if not found.ending:
             return
@@ -77,7 +79,7 @@ class Reserving:
             gang,
             priority=self._looker.keeping.priority(gang),
             devices=devices_asked(claim for claim in claims if claim is not None),
-            has_no_room=self._looker.waits(gang.uid),
+            has_no_room=self._looker.line.waits(gang.uid),
             is_spoiled=gang.status.reservation is not None and (kept is None or kept.is_spoiled),
-            tried_in_vain=self._looker.was_in_vain(gang.uid),
+            tried_in_vain=self._looker.line.was_in_vain(gang.uid),
         )

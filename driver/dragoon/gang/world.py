@@ -299,7 +299,7 @@ class World:
     def _node(self, change: Change[NodeFacts]) -> None:
         if change.new is None:
             self.state.forget_node(change.key.name)
-        if change.old is None or change.new is None or _differs(change.old, change.new):
+        if change.old is None or change.new is None or freed.differs(change.old, change.new):
             self._listener.room(freed.FLEET)
         if change.new is None:
             for key in self._on_node.get(change.key.name, ()):
@@ -383,14 +383,6 @@ class World:
 
 def _facts_of(change: Change[RuleRecord]) -> list[RuleFacts | None]:
     return [one.facts for one in (change.old, change.new) if one is not None]
-
-
-def _differs(one: NodeFacts, other: NodeFacts) -> bool:
-    """Whether what planners look at has changed; heartbeats change nothing of it."""
-    return any(
-        getattr(one, name) != getattr(other, name)
-        for name in ("labels", "taints", "unschedulable", "allocatable", "most_pods")
-    )
 
 
 def _drop(index: defaultdict[Any, dict[Key, None]], at: Any, key: Key) -> None:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from dragoon.allocator.gang.concern import Concern
+from dragoon.allocator.gang.model import NodeFacts
 from dragoon.allocator.model import PoolId
 from dragoon.gang.protocol.model import RuleFacts
 from dragoon.gang.records import Raw
@@ -56,3 +57,11 @@ def by_rules(rules: Iterable[RuleFacts | None]) -> Freed:
 def by_pools(pools: Iterable[PoolId]) -> Freed:
     """Something in these pools is not promised any more."""
     return Freed(pools=frozenset(pools))
+
+
+def differs(one: NodeFacts, other: NodeFacts) -> bool:
+    """Whether what planners look at has changed; heartbeats change nothing of it."""
+    return any(
+        getattr(one, name) != getattr(other, name)
+        for name in ("labels", "taints", "unschedulable", "allocatable", "most_pods")
+    )

@@ -1,0 +1,81 @@
+"""The gangs that wait, in their order: who is woken, who gives way to whom.
+
+Of what was found out about each, nothing is in the API: a new leader asks the planner once for all.
+"""
+
+from collections.abc import Callable, Mapping
+
+from dragoon.allocator.gang.model import NoRoom
+from dragoon.gang.remembering import Memory, Pace
+from dragoon.gang.waiting.freed import Freed
+from dragoon.gang.waiting.ranking import Rank
+
+
+class Line:
+    """Looks into the memories of gangs, by UID, which the looker keeps. clock: monotonic seconds."""
+
+    def __init__(
+        self, memories: Mapping[str, Memory], *, pace: Pace, clock: Callable[[], float]
+    ) -> None:
+        self._memories = memories
+        self._pace = pace
+        self._clock = clock
+
+    def room(self, freed: Freed) -> None:
+        """Devices or nodes may have become free: gangs that this matters to are to be planned."""
+        for memory in self._memories.values():
+            concerned = freed.matters(memory.concern, never=memory.is_hopeless)
+            if concerned and not memory.faulty and not memory.woken:
+                memory.woken, memory.woken_at = True, self._clock()
+
+    def is_woken(self, uid: str) -> bool:
+        """Whether the gang was found to have no room, and there may be some now."""
+        memory = self._memories.get(uid)
+        return memory is not None and memory.is_refused and memory.woken
+
+    def waits(self, uid: str) -> bool:
+        """Whether the gang was found to have no room, and may have some one day."""
+        memory = self._memories.get(uid)
+        return (
+            memory is not None
+            and memory.is_refused
+            and isinstance(memory.outcome, NoRoom)
+            and not memory.is_hopeless
+            and not memory.faulty
+        )
+
+    def was_in_vain(self, uid: str) -> bool:
+        """Whether a short while ago there was nothing that could be kept for the gang."""
+        memory = self._memories.get(uid)
+        at = None if memory is None else memory.in_vain_at
+        return at is not None and self._clock() < at + self._pace.advice
+
+    def let_reserve(self, uid: str) -> None:
+        """Devices may be kept for the gang: its next look chooses them."""
+        memory = self._memories[uid]
+        memory.may_reserve = memory.woken = True
+        memory.pause = 0.0
+
+    def ahead_of(self, memory: Memory, rank: Rank) -> tuple[str, ...]:
+        """Who is to be planned before a gang that is to be planned now: better ones, woken too.
+
+        Each of them once: then it is this one's turn, whatever becomes free meanwhile.
+        """
+        now = self._clock()
+        memory.rank = rank
+        since = memory.woken_at = now if memory.woken_at is None else memory.woken_at
+        if now >= since + self._pace.slowest:
+            return ()
+        ahead = {
+            uid: one
+            for uid, one in self._memories.items()
+            if one.is_refused
+            and one.woken
+            and not one.faulty
+            and one.rank is not None
+            and one.rank < rank
+            and one.planned_at < since
+        }
+        for one in ahead.values():
+            one.pause = 0.0
+        return tuple(ahead)
