@@ -99,14 +99,14 @@ def _amounts(wish: Wish) -> Iterator[tuple[str, str]]:
 
 def _clauses(wish: Wish) -> Iterator[str]:
     """Guarded: a read of what a device does not have would stop the whole allocation."""
+    ours = f'device.attributes["{names.DRIVER_NAME}"]'
     if wish.profile:
-        yield f'{_read(PROFILE)} == "{wish.profile}"'
+        yield f'{ours}.?{PROFILE}.orValue("") == "{wish.profile}"'
     if wish.product:
-        yield f'{_read(_PRODUCT)}.contains("{wish.product}")'
-
-
-def _read(attribute: str) -> str:
-    return f'device.attributes["{names.DRIVER_NAME}"].?{attribute}.orValue("")'
+        # Not with orValue: the API server does not know how long its result is, and refuses it as
+        # too expensive.
+        yield f'"{_PRODUCT}" in {ours}'
+        yield f'{ours}.{_PRODUCT}.contains("{wish.product}")'
 
 
 def _constraints(wish: Wish) -> Iterator[dict[str, Any]]:

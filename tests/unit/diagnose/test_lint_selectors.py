@@ -240,3 +240,24 @@ def test_reads_know_map_domain_and_name_in_every_notation() -> None:
         ("attributes", "f", "c"),
     ]
     assert [read.guarded for read in found.reads] == [False, False, True]
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        # As kube-apiserver 1.37.2 answers a create.
+        (
+            "device.attributes['gpu.dragoon.dev'].?productName.orValue('').contains('H100')",
+            ["DRG414"],
+        ),
+        (
+            "'productName' in device.attributes['gpu.dragoon.dev'] && "
+            "device.attributes['gpu.dragoon.dev'].productName.contains('H100')",
+            [],
+        ),
+    ],
+)
+def test_a_selector_that_the_api_server_refuses_for_its_cost_is_an_error(
+    text: str, found: list[str]
+) -> None:
+    assert codes(findings(selecting(text))) == found

@@ -279,6 +279,14 @@ _TABLE: Final = (
         "Read what the message suggests.",
     ),
     Check(
+        "DRG414",
+        "error",
+        "The API server refuses the selector as too expensive",
+        "It estimates the worst case before it stores the object. Of a text out of `orValue` it does "
+        "not know how long it may be.",
+        "Test with `in` that the attribute is there, then read it without `?`.",
+    ),
+    Check(
         "DRG501",
         "error",
         "A config for Dragoon in a wrong group or version",

@@ -7,6 +7,7 @@ from typing import Final
 
 from dragoon.api.forms import Form
 from dragoon.cel import (
+    COST_LIMIT,
     CompileError,
     CostLimitError,
     EvaluationError,
@@ -102,6 +103,8 @@ def check_selector(selector: Selector, context: Context) -> Iterator[Finding]:
         return
     devices = tuple(_devices(selector, context))
     failures = _failures(program, devices)
+    if program.estimated_cost > COST_LIMIT and not failures.over_cost:
+        yield selector.place.finding("DRG414", selector.text)
     found = reads(selector.text)
     told: set[str] = set()
     for read in found.reads:
