@@ -9,6 +9,7 @@ import yaml
 from dragoon.api.names import DRIVER_NAME
 from dragoon.app import config, controller_config, permissions
 from dragoon.diagnose import reference as diagnoses
+from dragoon.gang.discovering import reference as gang_sources
 from dragoon.prepare.status import reference as refusals
 from dragoon.telemetry import gang_metrics, metrics
 
@@ -46,7 +47,10 @@ def _helps_below(context: click.Context, command: click.Command) -> Iterator[tup
 
 @click.command(hidden=True)
 @click.argument(
-    "page", type=click.Choice(["checks", "cli", "configuration", "metrics", "refusals", "roles"])
+    "page",
+    type=click.Choice(
+        ["checks", "cli", "configuration", "gang-sources", "metrics", "refusals", "roles"]
+    ),
 )
 @click.pass_context
 def command(ctx: click.Context, page: str) -> None:
@@ -57,6 +61,7 @@ def command(ctx: click.Context, page: str) -> None:
         "checks": diagnoses.checks,
         "cli": lambda: cli_reference(root),
         "configuration": lambda: config.reference() + controller_config.reference(),
+        "gang-sources": gang_sources.reference,
         "metrics": lambda: metrics.reference() + gang_metrics.reference(),
         "refusals": refusals.reference,
         "roles": lambda: _ROLES_INTRODUCTION + yaml.safe_dump(permissions.chart_roles(DRIVER_NAME)),

@@ -114,21 +114,15 @@ def ray(spec: Spec, where: str) -> Numbers:
 
 def job_set(spec: Spec, where: str, group: str) -> Numbers:
     """jobset.x-k8s.io/v1alpha2: all pods of the replicated Jobs of one group."""
-    order = spec.get("startupPolicy")
-    if isinstance(order, Mapping) and order.get("startupPolicyOrder") == "InOrder":
-        raise InvalidInputError(
-            f"{where}.startupPolicy.startupPolicyOrder: found 'InOrder', allowed is AnyOrder: members "
-            "that come only when others run cannot be placed together with them"
-        )
+    jobs = [
+        (one, place)
+        for one, place in _entries(spec.get("replicatedJobs"), f"{where}.replicatedJobs")
+        if (one.get("groupName") or "default") == group
+    ]
+    if len(jobs) > 1:
+        _start_together(spec, where, jobs)
     total = 0
-    for one, place in _entries(spec.get("replicatedJobs"), f"{where}.replicatedJobs"):
-        if (one.get("groupName") or "default") != group:
-            continue
-        if one.get("dependsOn"):
-            raise InvalidInputError(
-                f"{place}.dependsOn: found {shown(one['dependsOn'])}, allowed is none: members that "
-                "come only when others run cannot be placed together with them"
-            )
+    for one, place in jobs:
         inner = f"{place}.template.spec"
         job = _mapping(_mapping(one.get("template"), f"{place}.template").get("spec"), inner)
         parallelism = _number(job, "parallelism", inner, default=1)
@@ -136,6 +130,22 @@ def job_set(spec: Spec, where: str, group: str) -> Numbers:
         total += _number(one, "replicas", place, default=1) * at_once
     count(total, f"{where}.replicatedJobs of group {group}: pods")
     return Numbers(total, total)
+
+
+def _start_together(spec: Spec, where: str, jobs: list[tuple[Spec, str]]) -> None:
+    """Members that come only when others run cannot be placed together with them."""
+    policy = spec.get("startupPolicy")
+    if isinstance(policy, Mapping) and policy.get("startupPolicyOrder") == "InOrder":
+        raise InvalidInputError(
+            f"{where}.startupPolicy.startupPolicyOrder: found 'InOrder', allowed is AnyOrder for Jobs "
+            "of one group: those that come only when others run cannot be placed together with them"
+        )
+    for one, place in jobs:
+        if one.get("dependsOn"):
+            raise InvalidInputError(
+                f"{place}.dependsOn: found {shown(one['dependsOn'])}, allowed is none for Jobs of one "
+                "group: those that come only when others run cannot be placed together with them"
+            )
 
 
 def _in_parts(least: int, parts: Mapping[str, int], total: int | None = None) -> Numbers:

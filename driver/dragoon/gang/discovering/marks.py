@@ -46,10 +46,12 @@ class Mark:
         return [(where, text) for where, text in found if text]
 
     def __str__(self) -> str:
-        places = [f"label `{name}`" for name in self.label]
-        places += [f"annotation `{name}`" for name in self.annotation]
+        both = [name for name in self.label if name in self.annotation]
+        places = [f"label or annotation `{name}`" for name in both]
+        places += [f"label `{name}`" for name in self.label if name not in both]
+        places += [f"annotation `{name}`" for name in self.annotation if name not in both]
         places += [f"`spec.{self.field}`"] if self.field else []
-        return " or ".join(places)
+        return " or ".join(places) + (f", else `{self.default}`" if self.default else "")
 
 
 def joined(marks: tuple[Mark, ...], pod: PodRecord) -> str:

@@ -131,13 +131,16 @@ WRONG: list[tuple[Resource, Any, str]] = [
     ),
     (
         JOB_SETS,
-        {"startupPolicy": {"startupPolicyOrder": "InOrder"}, "replicatedJobs": []},
+        {
+            "startupPolicy": {"startupPolicyOrder": "InOrder"},
+            "replicatedJobs": [{"name": "a"}, {"name": "b"}],
+        },
         "spec.startupPolicy.startupPolicyOrder: found 'InOrder', allowed is AnyOrder",
     ),
     (
         JOB_SETS,
-        {"replicatedJobs": [{"name": "b", "dependsOn": [{"name": "a"}]}]},
-        "spec.replicatedJobs[0].dependsOn: found [{'name': 'a'}], allowed is none",
+        {"replicatedJobs": [{"name": "a"}, {"name": "b", "dependsOn": [{"name": "a"}]}]},
+        "spec.replicatedJobs[1].dependsOn: found [{'name': 'a'}], allowed is none",
     ),
 ]
 
@@ -309,6 +312,15 @@ def test_argo_and_kserve_pods_are_in_no_group_of_others(
     assert answers_of(one, ground()) == ()
     # With our label and size they are members like any others.
     assert size_of(one, ground()).number == 2
+
+
+def test_jobs_that_start_one_after_the_other_can_be_groups_of_their_own() -> None:
+    shape = next(one for one in SHAPES if one.group == "pretrain/eval")
+    (name, spec), *_ = shape.objects.items()
+    jobs = [{**one, "dependsOn": [{"name": "x"}]} for one in spec["replicatedJobs"]]
+    order = {"startupPolicyOrder": "InOrder"}
+    groups = Groups({name: {"replicatedJobs": jobs, "startupPolicy": order}})
+    assert size_of(pod_of(shape), ground(groups=groups)).number == 6
 
 
 def test_a_pod_of_no_source_has_the_index_of_its_job_as_slot() -> None:
