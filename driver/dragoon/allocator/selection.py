@@ -59,7 +59,7 @@ class Selector:
         """The part of the facts that the selector looks at; equal parts give equal verdicts."""
         names = self._names.get(facts.driver)
         if names is None:
-            names = self._names[facts.driver] = _published(wanted, facts.driver)
+            names = self._names[facts.driver] = published(wanted, facts.driver)
         attributes, capacity = names
         return (
             facts.driver,
@@ -97,7 +97,7 @@ def view_of(facts: Facts) -> DeviceView:
     )
 
 
-def _published(wanted: frozenset[Read], driver: str) -> _Names:
+def published(wanted: frozenset[Read], driver: str) -> _Names:
     """The names under which a driver may publish what is read: its own need no domain."""
     names: dict[str, set[str]] = {"attributes": set(), "capacity": set()}
     for part, domain, name in wanted:

@@ -11,8 +11,9 @@ from typing import Any, Final
 from dragoon.allocator.candidates import query_of
 from dragoon.allocator.constraints import attribute_of
 from dragoon.allocator.gang.offers import Restriction, requests_of
-from dragoon.allocator.gang.preference import LINKS, Usage
+from dragoon.allocator.gang.preference import LINKS
 from dragoon.allocator.gang.shapes import Shape
+from dragoon.allocator.gang.worth import Usage
 from dragoon.allocator.model import Device, DeviceClass, Facts
 from dragoon.allocator.nodes import NodeSelectorError, matches
 from dragoon.allocator.pools import Pool
@@ -26,11 +27,19 @@ _ALL: Final = None
 
 
 class Likeness:
-    """Compares nodes for the claims of some shapes. Mutable: it remembers devices that are alike."""
+    """Compares nodes for the claims of some shapes. Mutable: it remembers devices that are alike.
 
-    def __init__(self, shapes: Iterable[Shape], classes: Mapping[str, DeviceClass]) -> None:
+    texts: further selectors that may tell devices apart.
+    """
+
+    def __init__(
+        self,
+        shapes: Iterable[Shape],
+        classes: Mapping[str, DeviceClass],
+        texts: Iterable[str] = (),
+    ) -> None:
         requests = [one for shape in shapes for one in requests_of(shape.claims)]
-        texts: dict[str, None] = {}
+        texts = dict.fromkeys(texts)
         for request in requests:
             if request.class_name in classes:
                 query = query_of(request, classes[request.class_name].selectors)

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
+from dragoon.allocator.gang.mix import KINDS, Mix
 from dragoon.allocator.model import DeviceId, PoolId, Raw, Taint, Toleration
 from dragoon.allocator.snapshot import Snapshot
 from dragoon.api.gang import Topology
@@ -80,13 +81,15 @@ class NodeFacts:
 class PlacementSnapshot:
     """One moment of the cluster: devices and claims (`cluster`), and nodes.
 
-    extended: extended resources that DeviceClasses stand for, and their class. priorities: of the
-    pods that hold claims, by `namespace/name` of the claim; for advice only.
+    extended: extended resources that DeviceClasses stand for, and their class. mix: the pods that
+    are to be expected, which decides between placements that are as good otherwise. priorities: of
+    the pods that hold claims, by `namespace/name` of the claim; for advice only.
     """
 
     cluster: Snapshot
     nodes: tuple[NodeFacts, ...]
     extended: Mapping[str, str] = field(default_factory=dict)
+    mix: Mix = KINDS
     priorities: Mapping[str, int] = field(default_factory=dict)
 
 

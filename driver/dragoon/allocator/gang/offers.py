@@ -6,7 +6,9 @@ from typing import Any
 
 from dragoon.allocator.candidates import Candidate, Query, candidates, query_of
 from dragoon.allocator.constraints import attribute_of
-from dragoon.allocator.gang.preference import LINKS, Cards, Usage, link_of
+from dragoon.allocator.gang.preference import LINKS, Cards, link_of
+from dragoon.allocator.gang.valuing import Valuation
+from dragoon.allocator.gang.worth import Usage
 from dragoon.allocator.model import Claim, Constraint, Device, DeviceClass, Facts, Node, Request
 from dragoon.allocator.pools import Pool
 from dragoon.allocator.search import Problem
@@ -33,7 +35,10 @@ class Restriction:
 
 
 class Offers:
-    """The pools of a node under restrictions. first: names of devices that are tried first."""
+    """The pools of a node under restrictions. first: names of devices that are tried first.
+
+    worth: of its devices to pods that are to come, None without a valuation.
+    """
 
     def __init__(
         self,
@@ -43,6 +48,7 @@ class Offers:
         *,
         restrictions: tuple[Restriction, ...] = (),
         first: frozenset[str] = frozenset(),
+        valuation: Valuation | None = None,
     ) -> None:
         self.node = node
         self.pools = tuple(pools)
@@ -51,6 +57,7 @@ class Offers:
         self._first = first
         self.cards = Cards(self.pools)
         self._links = self._telling_links()
+        self.worth = None if valuation is None else self.cards.worth(valuation)
 
     def problem(
         self, claims: Sequence[Claim], usage: Usage, twins: Mapping[int, int]
@@ -67,7 +74,9 @@ class Offers:
                 allowed = self._allowed(candidates(pool, query), request)
                 if allowed is None:
                     return None
-                known[query] = self.cards.ordered(allowed, request.count, usage, self._first)
+                known[query] = self.cards.ordered(
+                    allowed, request.count, usage, self._first, self.worth
+                )
         pools = tuple(
             replace(pool, candidates=known) for pool, known in zip(self.pools, ordered, strict=True)
         )

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 from dragoon.allocator.gang.bounds import demand, is_short
+from dragoon.allocator.gang.fragments import Value
 from dragoon.allocator.gang.seats import Limits
 from dragoon.allocator.gang.shapes import Shape
 from dragoon.allocator.gang.terrain import Bin
@@ -167,13 +168,9 @@ def _beside(bins: Sequence[Bin], shape: Shape, left: int) -> int:
 
 
 class _Tier(NamedTuple):
-    """Fresh nodes that are as good as each other for a shape.
-
-    room: blocks that each takes. spare: devices that each has for them.
-    """
+    """Fresh nodes of one clique that take as many blocks of a shape as each other."""
 
     room: int
-    spare: int
     clique: Any
 
 
@@ -186,43 +183,82 @@ def _anew(bins: Sequence[Bin], shape: Shape, left: int) -> int:
     for tier, alike in tiers.items():
         per_clique[tier.clique] += tier.room * len(alike)
     cliques = {one.clique for one in bins if one.is_used and one.clique is not None}
+    costs = _Costs(shape)
+
+    def fit(clique: Any) -> tuple[bool, int]:
+        """Of cliques the smallest that has enough comes first."""
+        size = per_clique[clique]
+        return (size < left, size if size >= left else -size)
+
     placed = 0
     while placed < left and tiers:
         rest = left - placed
-
-        def rank(tier: _Tier, rest: int = rest) -> tuple[Any, ...]:
-            known, clique = tier.clique in cliques, per_clique[tier.clique]
-            # The last node: the one of which least is left over. Others: the largest. Of cliques
-            # the smallest that has enough.
-            size = tier.spare if tier.room >= rest else -tier.room
-            fit = (clique < left, clique if clique >= left else -clique)
-            return (tier.room < rest, size, not known, fit, tiers[tier][-1].node.name)
-
-        tier = min(tiers, key=rank)
+        enough = [tier for tier in tiers if tier.room >= rest]
+        if enough:
+            # The last node: the one where least is lost, in a clique that is used already.
+            found = ((tier, one) for tier in enough for one in tiers[tier])
+            _, one = min(
+                found,
+                key=lambda entry: (
+                    entry[0].clique not in cliques,
+                    costs.of(entry[1], rest),
+                    fit(entry[0].clique),
+                    entry[1].node.name,
+                ),
+            )
+            one.add(shape, rest)
+            return left
+        tier = min(
+            tiers,
+            key=lambda tier: (
+                -tier.room,
+                tier.clique not in cliques,
+                fit(tier.clique),
+                costs.of(tiers[tier][-1], tier.room),
+                tiers[tier][-1].node.name,
+            ),
+        )
         one = tiers[tier].pop()
         if not tiers[tier]:
             del tiers[tier]
         if one.clique is not None:
             cliques.add(one.clique)
-        count = min(rest, tier.room)
-        one.add(shape, count)
-        placed += count
+        one.add(shape, tier.room)
+        placed += tier.room
     return placed
 
 
+class _Costs:
+    """What blocks of a shape cost on fresh nodes. Mutable: nodes that are alike cost the same."""
+
+    def __init__(self, shape: Shape) -> None:
+        self._shape = shape
+        self._known: dict[Any, Value] = {}
+
+    def of(self, one: Bin, count: int) -> Value:
+        """What that many blocks cost on a node that has room for them."""
+        key = id(one.seats), one.load, count, *one.left.values(), *one.beside.values()
+        known = self._known.get(key)
+        if known is None:
+            known = self._known[key] = one.cost(self._shape, count)
+        return known
+
+
 def _tiers(bins: Sequence[Bin], shape: Shape, most: int) -> dict[_Tier, list[Bin]]:
-    """Nodes that take the shape and have nothing of the gang yet, by tier, the last name first."""
+    """Nodes that take the shape and have nothing of the gang yet, by tier, the best last."""
     rooms: dict[Any, int] = {}
     found: dict[_Tier, list[Bin]] = {}
-    for one in reversed(bins):
+    for one in bins:
         if one.is_used:
             continue
         if one.kind not in rooms:
             rooms[one.kind] = one.room(shape, most)
         room = rooms[one.kind]
         if room:
-            tier = _Tier(room, one.seats.spare(shape.number), one.clique)
-            found.setdefault(tier, []).append(one)
+            found.setdefault(_Tier(room, one.clique), []).append(one)
+    costs = _Costs(shape)
+    for tier, alike in found.items():
+        alike.sort(key=lambda one: (costs.of(one, tier.room), one.node.name), reverse=True)
     return found
 
 

@@ -1,9 +1,9 @@
 """Which devices of a node are tried first: those whose loss is felt least.
 
-All orders give the same yes or no; the order only decides between right answers. Whole GPUs come
-from the smallest NVLink group that has enough; parts of a card from a card that is in use already,
-and there from where the largest placements that are left are not hurt; so the largest groups and
-placements stay whole (the idea of fragmentation as what can no longer be had: FGD, ATC '23).
+All orders give the same yes or no; the order only decides between right answers. What counts first
+is what is lost to pods that are to come (`worth`). Where that is equal, whole GPUs come from the
+smallest NVLink group that has enough; parts of a card from a card that is in use already, and there
+from where the largest placements that are left are not hurt.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -11,6 +11,8 @@ from typing import Any, Final
 
 from dragoon.allocator.candidates import Candidate
 from dragoon.allocator.constraints import attribute_of
+from dragoon.allocator.gang.valuing import Valuation
+from dragoon.allocator.gang.worth import Card, Usage, Worth
 from dragoon.allocator.model import Counter, Device, Facts, PoolId
 from dragoon.allocator.pools import Pool
 from dragoon.allocator.usage import UNUSED, PoolUsage
@@ -18,7 +20,6 @@ from dragoon.allocator.usage import UNUSED, PoolUsage
 LINKS: Final = ("nvlinkDomain", "fabricClique")
 """Attributes, in a driver's own domain, whose equal values mean fast links."""
 
-Usage = Mapping[PoolId, PoolUsage]
 _CardKey = tuple[PoolId, Any]
 
 
@@ -52,12 +53,17 @@ class Cards:
                     self._group[card] = (device.facts.driver, link)
 
     def ordered(
-        self, found: Sequence[Candidate], count: int, usage: Usage, first: frozenset[str]
+        self,
+        found: Sequence[Candidate],
+        count: int,
+        usage: Usage,
+        first: frozenset[str],
+        worth: Worth | None = None,
     ) -> list[Candidate]:
         """The candidates of one pool, the best first.
 
         count: devices that the request wants of one group. first: names of devices that come before
-        all others.
+        all others. worth: of the node, None where nothing is to be expected.
         """
         if len(found) < 2:
             return list(found)
@@ -71,12 +77,16 @@ class Cards:
             group = self._group.get(card, card)
             whole[group] = whole.get(group, 0) + (not is_touched)
 
-        def rank(candidate: Candidate) -> tuple[Any, ...]:
+        losses = worth.losses(found, count, usage) if worth is not None else [0] * len(found)
+
+        def rank(choice: tuple[Candidate, int]) -> tuple[Any, ...]:
+            candidate, loss = choice
             device = candidate.device
             card = self._card[device]
             in_group = whole[self._group.get(card, card)]
             return (
                 device.name not in first,
+                loss,
                 not touched[card],
                 in_group < count,
                 in_group if in_group >= count else -in_group,
@@ -84,7 +94,26 @@ class Cards:
                 _left(candidate, of_pool),
             )
 
-        return sorted(found, key=rank)
+        ranked = sorted(zip(found, losses, strict=True), key=rank)
+        return [candidate for candidate, _ in ranked]
+
+    def worth(self, valuation: Valuation) -> Worth:
+        """What these devices are worth. Cards of a pool without links count as linked."""
+        cards = [
+            Card(
+                pool,
+                tuple(devices),
+                tuple((one, self._limit(pool, one)) for one in self._counters((pool, of))),
+                self._group.get((pool, of), pool),
+            )
+            for (pool, of), devices in self._devices.items()
+        ]
+        counters = {pool.id: pool.counters for pool in self._pools.values() if pool.counters}
+        return Worth(cards, counters, valuation)
+
+    def _limit(self, pool: PoolId, counter: Counter) -> int:
+        counters = self._pools[pool].counters
+        return counters.values[counter] if counters else 0
 
     def whole_groups(self, usage: Usage) -> set[Any]:
         """Groups, and cards without one, of which nothing is in use."""

@@ -10,9 +10,10 @@ from typing import Any, Final
 
 from dragoon.allocator.amounts import CapacityError
 from dragoon.allocator.gang.bounds import is_too_much
+from dragoon.allocator.gang.fragments import NOTHING, Value
 from dragoon.allocator.gang.offers import Offers, requests_of
-from dragoon.allocator.gang.preference import Usage
 from dragoon.allocator.gang.shapes import Shape
+from dragoon.allocator.gang.worth import Usage
 from dragoon.allocator.model import Claim, Device, PoolId, Request, Wanted
 from dragoon.allocator.nodes import NodeSelectorError
 from dragoon.allocator.search import (
@@ -115,6 +116,11 @@ class Seats:
             known += 1
         self._rooms[key] = max(known, self._rooms.get(key, 0))
         return min(known, most)
+
+    def value(self, load: Load, left: Mapping[str, int]) -> Value:
+        """What the node is worth under a load that fits. left: of its resources then."""
+        seated, worth = self.seat(load), self.offers.worth
+        return NOTHING if seated is None or worth is None else worth.value(seated.usage, left)
 
     def free(self, request: Request) -> frozenset[Device] | None:
         """The devices that a request could have before the gang comes; None where some are shared."""

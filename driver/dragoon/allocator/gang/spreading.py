@@ -15,11 +15,11 @@ from dragoon.allocator.gang.bounds import is_too_much
 from dragoon.allocator.gang.model import Placement
 from dragoon.allocator.gang.narrowing import parts
 from dragoon.allocator.gang.packing import Short
-from dragoon.allocator.gang.preference import Usage
 from dragoon.allocator.gang.realising import Pick, allocations_of, members_of
 from dragoon.allocator.gang.seats import Seats, with_devices
 from dragoon.allocator.gang.shapes import Block, Shape, is_pending, uid_of
 from dragoon.allocator.gang.terrain import Area, Bin, Terrain
+from dragoon.allocator.gang.worth import Usage
 from dragoon.allocator.model import Device, DeviceClass, Node, Raw, Request
 from dragoon.allocator.nodes import NodeSelectorError
 from dragoon.allocator.result import ShareIds, allocation

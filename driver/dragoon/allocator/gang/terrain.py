@@ -1,17 +1,21 @@
 """The nodes as the shapes of a gang see them: where a shape may be, and what is left there."""
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from dragoon.allocator.constraints import attribute_of
 from dragoon.allocator.gang import fit
 from dragoon.allocator.gang.alike import Likeness
+from dragoon.allocator.gang.fragments import Value
+from dragoon.allocator.gang.mix import COUNTED
 from dragoon.allocator.gang.model import Amounts, GangAsk, NodeFacts, PlacementSnapshot
 from dragoon.allocator.gang.offers import Offers, Restriction
-from dragoon.allocator.gang.preference import LINKS, Usage, link_of
+from dragoon.allocator.gang.preference import LINKS, link_of
 from dragoon.allocator.gang.seats import EMPTY, Limits, Load, Seats, added
 from dragoon.allocator.gang.shapes import Shape, allocated_selectors
+from dragoon.allocator.gang.valuing import Valuation
+from dragoon.allocator.gang.worth import Usage
 from dragoon.allocator.model import Node, PoolId
 from dragoon.allocator.nodes import NodeSelectorError
 from dragoon.allocator.pools import Pool
@@ -32,7 +36,8 @@ class Bin:
 
     takes: per shape whether the node takes it, room apart. kind: equal for nodes that are alike in
     everything. clique: the fabric clique of its devices, None without one. home: members of the
-    gang that have their place are here.
+    gang that have their place are here. beside: what is left of resources that the gang takes
+    nothing of.
     """
 
     node: NodeFacts
@@ -42,6 +47,7 @@ class Bin:
     kind: Hashable
     clique: Any
     home: bool
+    beside: Mapping[str, int]
     load: Load = EMPTY
 
     @property
@@ -59,6 +65,14 @@ class Bin:
             if amount > 0:
                 most = min(most, self.left.get(name, 0) // amount)
         return self.seats.room(self.load, shape.number, most) if most > 0 else 0
+
+    def cost(self, shape: Shape, count: int) -> Value:
+        """What more blocks of the shape cost, for which there is room: what is lost, what stays free."""
+        before = self.seats.value(self.load, {**self.beside, **self.left})
+        self.add(shape, count)
+        after = self.seats.value(self.load, {**self.beside, **self.left})
+        self.add(shape, -count)
+        return Value(after.loss - before.loss, after.free)
 
     def add(self, shape: Shape, count: int) -> None:
         """Places blocks of the shape; a negative count takes them back."""
@@ -92,7 +106,10 @@ class Terrain:
         self.limits = limits
         self._cluster = snapshot.cluster
         self._usage: Usage = snapshot.cluster.usage
-        self._likeness = Likeness(shapes, snapshot.cluster.classes)
+        classes = snapshot.cluster.classes
+        self._valuation = Valuation(snapshot.mix, classes) if snapshot.mix else None
+        texts = () if self._valuation is None else self._valuation.texts
+        self._likeness = Likeness(shapes, classes, texts)
         self._seats: dict[Hashable, Seats] = {}
         self._demand: dict[str, int] = {fit.PODS: 0}
         for shape in shapes:
@@ -146,6 +163,7 @@ class Terrain:
             self._cluster.classes,
             restrictions=restrictions,
             first=self._first.get(name, frozenset()),
+            valuation=self._valuation,
         )
 
     @property
@@ -244,7 +262,8 @@ class Terrain:
         enough = tuple(min(left[one], self._demand[one]) for one in left)
         clique, home = self._clique(site), name in self._homes
         kind = id(seats), site.takes, enough, clique, home
-        return Bin(site.facts, seats, site.takes, left, kind, clique, home)
+        beside = {one: site.left[one] for one in COUNTED if one in site.left and one not in left}
+        return Bin(site.facts, seats, site.takes, left, kind, clique, home, beside)
 
     def _seats_of(self, name: str, restrictions: tuple[Restriction, ...], usage: Usage) -> Seats:
         """The seats of all nodes that are like this one."""
