@@ -119,7 +119,7 @@ def find_gang(snapshot: ClusterSnapshot, namespace: str, name: str) -> GangObjec
     metadata = {"uid": "", **mapping(raw.get("metadata"))}
     try:
         return gang_of({**raw, "metadata": metadata})
-    except (LookupError, TypeError, AttributeError) as error:
+    except (LookupError, TypeError, AttributeError, ValueError) as error:
         raise InvalidInputError(f"Gang {namespace}/{name} cannot be read: {error}") from error
 
 

@@ -18,6 +18,8 @@ from typing import Any, Final, Literal, TextIO
 import msgspec
 import structlog
 
+from dragoon.api.visible import visible
+
 Format = Literal["auto", "json", "text"]
 Level = Literal["debug", "info", "warning", "error"]
 
@@ -82,14 +84,19 @@ class _Lines:
     debug = info = warning = error = critical = msg
 
 
-_text = structlog.processors.LogfmtRenderer(
+# The line is made visible in both forms: what users wrote may stand in it.
+_logfmt = structlog.processors.LogfmtRenderer(
     key_order=["timestamp", "level", "event"], drop_missing=True, bool_as_flag=False
 )
 
 
+def _text(logger: Any, method: str, event: MutableMapping[str, Any]) -> str:
+    return visible(_logfmt(logger, method, event))
+
+
 def _json(_logger: Any, _method: str, event: MutableMapping[str, Any]) -> str:
     try:
-        return msgspec.json.encode(event, enc_hook=repr).decode()
+        return visible(msgspec.json.encode(event, enc_hook=repr).decode())
     except (TypeError, ValueError):  # such as a file name that is not text
         return json.dumps(event, default=repr)
 

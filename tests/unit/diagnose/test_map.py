@@ -8,7 +8,6 @@ import pytest
 from dragoon.diagnose.mapping import as_data, draw, page
 from dragoon.diagnose.mapping.model import Card, ClusterMap, Node, State
 from dragoon.diagnose.snapshot import ClusterSnapshot
-from dragoon.diagnose.visible import visible
 from tests.unit.diagnose.cases import Raw, slice_
 from tests.unit.diagnose.fleet import fleet
 from tests.unit.diagnose.scenes import gpus, holding, node, snapshot
@@ -188,21 +187,3 @@ def test_the_page_has_one_script_element_whatever_names_say() -> None:
     assert text.count("<script") == text.count("</script") == 2
     data = text.split('type="application/json">')[1].split("</script>")[0]
     assert json.loads(data)["claims"][0]["name"] == "default/</script><script>alert(1)</script>"
-
-
-@pytest.mark.parametrize(
-    ("written", "seen"),
-    [
-        ("plain text, für alle 日本", "plain text, für alle 日本"),
-        ("\x1b[31mred", "\ufffd[31mred"),
-        ("a\nb\r\tc", "a\ufffdb\ufffd\ufffdc"),
-        ("left\u202eright\u200b", "left\ufffdright\ufffd"),
-        ("\ud800", "\ufffd"),
-    ],
-)
-def test_what_a_reader_would_obey_becomes_visible(written: str, seen: str) -> None:
-    assert visible(written) == seen
-
-
-def test_a_line_break_may_stay() -> None:
-    assert visible("a\nb\x1b", keep="\n") == "a\nb\ufffd"

@@ -8,9 +8,9 @@ from importlib import resources
 from string import Template
 from typing import Any, Final
 
+from dragoon.api.visible import visible
 from dragoon.diagnose.mapping.data import as_data
 from dragoon.diagnose.mapping.model import ClusterMap, State
-from dragoon.diagnose.visible import visible
 
 _ESCAPES: Final = str.maketrans({char: f"\\u{ord(char):04x}" for char in "<>&'\u2028\u2029"})
 """JSON that can stand in a script element: nothing in it ends the element or opens another."""
