@@ -15,7 +15,7 @@ from realcluster.builds import cache_folder
 from realcluster.failure import ClusterError
 
 CHECKOUT = Path(__file__).resolve().parents[2]
-NAME = "dragoon.test/dragoon:1"
+NAME = "dragoon.test/dragoon:local"
 
 
 def store() -> Store:

@@ -9,8 +9,9 @@ import msgspec
 import pytest
 import yaml
 
+import chart_schema
 from dragoon.app import permissions
-from dragoon.app.config import PluginConfig, load
+from dragoon.app.config import load
 from dragoon.app.controller_config import ControllerConfig
 from tests.chart.conftest import CHART, IMAGE, Object, Render
 
@@ -32,6 +33,7 @@ VALUES = {
     "elsewhere": ("--set", "kubeletRootDir=/data/kubelet", "--set", "cdiRoot=/etc/cdi"),
     "all on": (
         *("--set", "serviceMonitor.enabled=true", "--set", "networkPolicy.enabled=true"),
+        *("--api-versions", "monitoring.coreos.com/v1", "--set", "criticalPodsQuota.enabled=true"),
         *("--set", "config.forms=whole\\,shared\\,mig", "--set", "controllerConfig.writers=64"),
     ),
     "bare": (
@@ -54,8 +56,9 @@ def of_kind(objects: list[Object], *kinds: str) -> list[Object]:
 
 def pods(objects: list[Object]) -> Iterator[tuple[str, Object]]:
     """The specs of all pods that are made, with the name of what makes them."""
-    for made in of_kind(objects, "DaemonSet", "Deployment", "Job"):
-        yield made["metadata"]["name"], made["spec"]["template"]["spec"]
+    for made in of_kind(objects, "DaemonSet", "Deployment", "Job", "Pod"):
+        template = made["spec"].get("template", made)
+        yield made["metadata"]["name"], template["spec"]
 
 
 def containers(objects: list[Object]) -> Iterator[tuple[str, Object]]:
@@ -86,23 +89,26 @@ def test_only_the_plugin_on_real_gpus_is_privileged(render: Render) -> None:
 
 
 def test_rights_are_exactly_those_that_the_code_declares(render: Render) -> None:
-    declared = [
-        *permissions.objects("gpu.dragoon.dev", service_account="dragoon-plugin", namespace="x"),
-        *permissions.controller_objects(
-            "gpu.dragoon.dev", service_account="dragoon-controller", namespace="x"
-        ),
-    ]
+    declared = permissions.chart_roles("gpu.dragoon.dev")
     roles = of_kind(render(), "ClusterRole", "Role")
-    expected = [one["rules"] for one in of_kind(declared, "ClusterRole", "Role")]
-    assert _sorted(one["rules"] for one in roles) == _sorted(expected)
+    found = {one["metadata"]["name"].removeprefix("dragoon-"): one["rules"] for one in roles}
+    assert found == {name: one["rules"] for name, one in declared.items()}
     bindings = of_kind(render(), "ClusterRoleBinding", "RoleBinding")
     bound = {(one["roleRef"]["name"], one["subjects"][0]["name"]) for one in bindings}
+    whom = {"kubelets": "system:nodes"}
     assert bound == {
-        ("dragoon-plugin", "dragoon-plugin"),
-        ("dragoon-kubelets-read-claims", "system:nodes"),
-        ("dragoon-controller", "dragoon-controller"),
-        ("dragoon-controller-home", "dragoon-controller"),
+        (f"dragoon-{name}", whom.get(one["component"], f"dragoon-{one['component']}"))
+        for name, one in declared.items()
     }
+
+
+def test_rights_of_a_hook_exist_only_while_it_runs(render: Render) -> None:
+    when = {"dragoon-retire": "pre-delete,post-delete", "dragoon-check": "test"}
+    for one in of_kind(render(), "ServiceAccount", "ClusterRole", "ClusterRoleBinding"):
+        notes = one["metadata"].get("annotations") or {}
+        assert notes.get("helm.sh/hook") == when.get(one["metadata"]["name"])
+        if notes:
+            assert "hook-succeeded" in notes["helm.sh/hook-delete-policy"]
 
 
 def test_the_file_of_roles_is_what_the_code_declares() -> None:
@@ -122,7 +128,7 @@ def test_what_is_switched_off_is_not_installed(render: Render) -> None:
         "gang-only",
     }
     without = render(*VALUES["no gangs"])
-    assert not of_kind(without, "Deployment", "Job", "CustomResourceDefinition")
+    assert not of_kind(without, "Deployment", "CustomResourceDefinition")
     assert not any("controller" in one["metadata"]["name"] for one in without)
 
 
@@ -192,17 +198,9 @@ def test_the_processes_accept_their_config_files(rendered: list[Object], tmp_pat
             assert msgspec.convert(written, ControllerConfig, strict=False)
 
 
-def test_the_schema_knows_every_setting_that_the_chart_does_not_set_itself() -> None:
-    schema = json.loads((CHART / "values.schema.json").read_text("utf-8"))["properties"]
-    set_by_chart = {
-        *("driverName", "nodeName", "kubeletRoot", "cdiRoot", "simulate", "simulateState"),
-        *("hamiLibrary", "hamiSha256", "hostRoot", "driverRoot", "cgroupRoot", "nvidiaCtk"),
-        *("podName", "podNamespace", "podUid", "listen", "kubeconfig"),
-        *("procRoot", "sysRoot", "devRoot", "stateDir"),
-    }
-    for key, config in (("config", PluginConfig), ("controllerConfig", ControllerConfig)):
-        fields = {one.encode_name for one in msgspec.structs.fields(config)}
-        assert set(schema[key]["properties"]) == fields - set_by_chart
+def test_the_schema_has_the_settings_as_the_code_has_them() -> None:
+    text = chart_schema.FILE.read_text("utf-8")
+    assert chart_schema.written(text) == text, "run hack/chart-schema"
 
 
 def test_an_older_kubernetes_gets_what_works_there(render: Render) -> None:
@@ -213,7 +211,9 @@ def test_an_older_kubernetes_gets_what_works_there(render: Render) -> None:
     assert of_kind(found, "DaemonSet")
     assert not of_kind(found, "MutatingAdmissionPolicy")
     newer = render("--set", "gangs.enabled=false", kubernetes="1.36.4")
-    assert len(of_kind(newer, "MutatingAdmissionPolicy")) == 1
+    policies = of_kind(newer, "MutatingAdmissionPolicy")
+    assert all("void-visible-devices" in one["metadata"]["name"] for one in policies)
+    assert policies
 
 
 Template = Callable[..., CompletedProcess[str]]
@@ -228,6 +228,18 @@ REFUSALS = {
     "unknown": ((*IMAGE, "--set", "kubletRootDir=/x"), {}, ("kubletRootDir",)),
     "unknown setting": ((*IMAGE, "--set", "config.form=mig"), {}, ("form",)),
     "library": ((*IMAGE, "--set", "hami.image=x"), {}, ("hami.sha256", "--set hami.sha256=")),
+    "slash": ((*IMAGE, "--set", "kubeletRootDir=/data/"), {}, ("slash", "--set kubeletRootDir=")),
+    "counters": (
+        (
+            *IMAGE,
+            *("--set", "gangs.enabled=false", "--set", "config.forms=whole\\,mig"),
+        ),
+        {"kubernetes": "1.36.1"},
+        ("139034", "--set config.forms=whole"),
+    ),
+    "floor": ((*IMAGE,), {"kubernetes": "1.34.0"}, ("kubeVersion", "1.35.0")),
+    "monitors": ((*IMAGE, "--set", "serviceMonitor.enabled=true"), {}, ("Prometheus", "--set")),
+    "bad setting": ((*IMAGE, "--set", "config.logLevel=loud"), {}, ("logLevel",)),
     "namespace": ((*IMAGE,), {"namespace": "default"}, ("namespace default", "--namespace")),
 }
 

@@ -1,0 +1,227 @@
+"""The chart on a real cluster: the kubelet starts the plugin that serves it, Helm brings and takes it."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dragoon.api.names import DRIVER_NAME
+from realcluster import bringup, teardown
+from realcluster.cluster import Cluster
+from realcluster.failure import ClusterError
+from realcluster.layout import default_name
+from realcluster.state import Settings
+from testbed import manifests, objects
+from testbed.bed import Bed, is_running
+from testbed.plugins import SYSTEM
+from testbed.release import Helm, built_image
+from testbed.waiting import until
+from tests.e2e import installing
+
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(900)]
+
+_CLUSTER = f"i-{default_name()}"
+_MIB = 1 << 20
+_LARGEST_IMAGE = 180 * _MIB
+_STORIES = {
+    "one-gpu.yaml": [1],
+    "at-least-40gb.yaml": [1],
+    "linked-pair.yaml": [2],
+    "ten-gib.yaml": [1],
+    "two-slices.yaml": [1],
+    "eight-by-eight.yaml": [8] * 8,
+}
+
+
+@pytest.fixture(scope="module")
+def image(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    archive, built = built_image(tmp_path_factory.mktemp("image"))
+    assert built.size < _LARGEST_IMAGE, [(one.name, one.size) for one in built.layers]
+    return archive
+
+
+@pytest.fixture(scope="module")
+def bed(image: Path) -> Iterator[Bed]:
+    """A cluster of its own whose nodes have the image; nothing of Dragoon runs on them."""
+    teardown.down(_CLUSTER)
+    try:
+        bringup.up(_CLUSTER, node_count=2, settings=Settings(usual_paths=True))
+        cluster = Cluster.open(_CLUSTER)
+        cluster.import_image(image)
+        yield Bed(cluster, {})
+    finally:
+        teardown.down(_CLUSTER)
+
+
+@pytest.fixture(scope="module")
+def helm(bed: Bed, tmp_path_factory: pytest.TempPathFactory) -> Helm:
+    return Helm(bed.cluster, tmp_path_factory.mktemp("helm"))
+
+
+@pytest.fixture(scope="module")
+def package(helm: Helm) -> Path:
+    return helm.package()
+
+
+@pytest.fixture
+def installed(bed: Bed, helm: Helm, package: Path) -> None:
+    """The release; installed where it is not."""
+    if bed.get("daemonset", "dragoon-plugin", SYSTEM) is None:
+        bed.apply(*installing.surroundings())
+        helm.install(package, installing.values())
+
+
+@pytest.fixture(scope="module")
+def one_for_all(bed: Bed) -> str:
+    """A namespace for several tests: one to itself costs ten seconds to remove."""
+    bed.kubectl("create", "namespace", "stories")
+    return "stories"
+
+
+@pytest.fixture
+def stories(bed: Bed, one_for_all: str) -> Iterator[str]:
+    """That namespace, empty before and after."""
+    yield one_for_all
+    for kinds in ("jobs", "pods", "resourceclaims,resourceclaimtemplates"):
+        bed.kubectl("delete", kinds, "--all", "-n", one_for_all)
+
+
+def test_a_release_brings_a_plugin_to_every_node_and_its_gpus_into_the_cluster(
+    bed: Bed, installed: None
+) -> None:
+    pods = bed.items("pods", "-n", SYSTEM)
+    by_component: dict[str, list[Any]] = {}
+    for pod in pods:
+        by_component.setdefault(
+            pod["metadata"]["labels"]["app.kubernetes.io/component"], []
+        ).append(pod)
+    assert all(is_running(pod) for pod in pods)
+    assert len(by_component["controller"]) == 2
+    assert {pod["spec"]["nodeName"] for pod in by_component["plugin"]} == {"node-0", "node-1"}
+    for node in bed.cluster.nodes:
+        whole = [name for name in installing.device_names(bed, node.name) if "mig" not in name]
+        assert len(whole) == 2 * installing.GPUS_OF_A_NODE  # each also as shares
+
+
+@pytest.mark.parametrize("story", _STORIES)
+def test_the_user_stories_get_what_their_manifests_say(
+    bed: Bed, installed: None, stories: str, story: str
+) -> None:
+    bed.apply(*manifests.tried(manifests.read(story), stories))
+    expected = _STORIES[story]
+
+    def all_running() -> list[Any]:
+        pods = bed.items("pods", "-n", stories)
+        return pods if len(pods) == len(expected) and all(map(is_running, pods)) else []
+
+    pods = until(f"the pods of {story} run", all_running, within=180)
+    seen = []
+    for pod in pods:
+        (container,) = pod["spec"]["containers"]
+        nodes, named = bed.devices_seen(pod["metadata"]["name"], stories, container["name"])
+        assert nodes == named
+        seen.append(len(nodes))
+    assert seen == expected
+
+
+def test_a_pod_without_a_claim_sees_nothing_whatever_it_asks_of_nvidias_runtime(
+    bed: Bed, installed: None, stories: str
+) -> None:
+    asks = {"env": [{"name": "NVIDIA_VISIBLE_DEVICES", "value": "all"}]}
+    plain = {**objects.container("main"), **asks}
+    for where in (stories, installing.unmanaged(bed, stories)):
+        bed.apply(objects.pod("nosy", where, plain))
+        bed.running("nosy", where)
+    script = "echo $NVIDIA_VISIBLE_DEVICES; ls /dev/dragoon /dev/nvidia* 2>/dev/null; true"
+    assert bed.run_in("nosy", stories, "main", "sh", "-c", script).split() == ["void"]
+    # Where the namespace says so, the policy leaves the variable alone; here nobody reads it.
+    assert bed.run_in("nosy", f"{stories}-own", "main", "sh", "-c", script).split() == ["all"]
+
+
+def test_an_upgrade_loses_no_pod_that_comes_goes_or_stays(
+    bed: Bed, helm: Helm, installed: None, namespace: str, tmp_path: Path
+) -> None:
+    newer = helm.changed("0.1.1", tmp_path)
+    installing.add_column(newer / "files/deploy/crds/gangs.yaml", "Upgraded")
+    bed.apply(
+        objects.template("one", namespace, objects.claim_spec()),
+        objects.pod("stays", namespace, objects.container("main", "gpu"), templates={"gpu": "one"}),
+        installing.crowd(namespace),
+    )
+    before = bed.running("stays", namespace)
+    until(
+        "the crowd comes and goes",
+        lambda: installing.crowd_status(bed, namespace).get("succeeded", 0) > 2,
+    )
+    old = installing.uids(bed, "plugin")
+    done_before = installing.crowd_status(bed, namespace)["succeeded"]
+    helm.upgrade(
+        helm.package(newer),
+        {**installing.values(), "config": {**installing.FORMS, "logLevel": "debug"}},
+    )
+    done_meanwhile = installing.crowd_status(bed, namespace)["succeeded"] - done_before
+    until("the old plugins are gone", lambda: not installing.uids(bed, "plugin") & old)
+    status = until(
+        "the crowd goes on with the new plugins",
+        lambda: (
+            found
+            if (found := installing.crowd_status(bed, namespace)).get("succeeded", 0)
+            > done_before + done_meanwhile + 2
+            else None
+        ),
+    )
+    assert done_meanwhile > 0
+    assert not status.get("failed")
+    assert installing.restarts(bed) == 0
+    after = bed.running("stays", namespace)
+    assert after["metadata"]["uid"] == before["metadata"]["uid"]
+    assert after["status"]["containerStatuses"][0]["restartCount"] == 0
+    refused = [
+        event["note"]
+        for event in bed.items("events.events.k8s.io", "-n", namespace)
+        if event["reason"] == "FailedPrepareDynamicResources"
+    ]
+    assert refused == []
+    assert "Upgraded" in installing.columns(bed)
+    bed.figures.append(f"pods that came and went during an upgrade: {done_meanwhile}")
+
+
+def test_helm_test_passes_and_leaves_no_rights_behind(
+    bed: Bed, helm: Helm, installed: None
+) -> None:
+    said = helm.test()
+    assert "Phase:          Succeeded" in said
+    assert "gang: " in said
+    assert bed.get("clusterrole", "dragoon-check") is None
+
+
+def test_what_uninstall_leaves_holds_nobody(
+    bed: Bed, helm: Helm, package: Path, installed: None, namespace: str
+) -> None:
+    bed.apply(
+        objects.template("one", namespace, objects.claim_spec()),
+        objects.pod("holds", namespace, objects.container("main", "gpu"), templates={"gpu": "one"}),
+        installing.lonely_member(namespace),
+    )
+    bed.running("holds", namespace)
+    assert installing.gates(bed, namespace) == ["dragoon.dev/gang"]
+
+    with pytest.raises(ClusterError, match="hold devices") as refused:
+        helm.uninstall()
+    assert "holds" in str(refused.value)
+    assert bed.get("daemonset", "dragoon-plugin", SYSTEM) is not None
+
+    bed.kubectl("delete", "pod", "holds", "-n", namespace)
+    said = helm.uninstall()
+    for stays in ("gangs.dragoon.dev", f"plugins/{DRIVER_NAME}", "namespace"):
+        assert stays in said
+    assert "pods let go: 1" in said
+    assert installing.gates(bed, namespace) == []
+    assert installing.left_in_cluster(bed) == ["customresourcedefinition/gangs.dragoon.dev"]
+    assert installing.finalizers(bed, namespace) == []
+    for node in bed.cluster.nodes:
+        assert installing.left_on_node(node) == []
+
+    helm.install(package, installing.values())
+    assert bed.get("daemonset", "dragoon-plugin", SYSTEM) is not None
