@@ -33,12 +33,17 @@ class Again:
 
 @dataclass(frozen=True, slots=True)
 class Say:
-    """Write the states of checks: all entries as they are to be, ours and those of others."""
+    """Write the states of checks: all entries as they are to be, ours and those of others.
+
+    state: the new one of ours, None where only their message is another. at_once: Kueue is not to
+    wait for the time of the next try.
+    """
 
     workload: Ref
-    state: State
+    state: State | None
     message: str
     checks: tuple[Raw, ...]
+    at_once: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -56,8 +56,10 @@ def _told(lines: Sequence[str]) -> str:
 def _placed(plan: GangPlan) -> str:
     nodes = sorted({one.node for one in plan.placements})
     more = f" and {len(nodes) - _NODES} more" if len(nodes) > _NODES else ""
+    count = len(plan.placements)
+    pods = "1 pod" if count == 1 else f"{count} pods"
     lines = [
-        f"{len(plan.placements)} pods can be placed now, on {', '.join(nodes[:_NODES])}{more}",
+        f"{pods} can be placed now, on {', '.join(nodes[:_NODES])}{more}",
         *(f"not looked at: {rule}" for rule in plan.optimistic),
     ]
     return _told(lines)

@@ -16,7 +16,7 @@ from dragoon.gang.kueue.answering import Answer, Verdict
 from dragoon.gang.kueue.apis import CONTROLLER, Apis
 from dragoon.gang.kueue.deciding import Settings, View, decide, decide_check, wait_before
 from dragoon.gang.kueue.executing import Executor
-from dragoon.gang.kueue.model import ADMISSION_CHECK, Check, State, Workload
+from dragoon.gang.kueue.model import Check, State, Workload
 from dragoon.gang.kueue.probing import Asked, Prober
 from dragoon.gang.kueue.promising import PodsOfWorkloads, Rooms
 from dragoon.gang.kueue.reading import check_of, workload_of
@@ -97,6 +97,8 @@ class Checker:
         self._memory: defaultdict[str, Memory] = defaultdict(Memory)
         self._keys: dict[str, Key] = {}
         self._came_up = asyncio.Event()
+        # Between a promise and the write that tells of it nobody else may judge the Workload.
+        self._looking = asyncio.Lock()
         self.settled = asyncio.Event()
         """Every promise that a process before this one made has been made again, if it could be."""
         self._workloads: Informer[Workload] = Informer(
@@ -192,11 +194,8 @@ class Checker:
             await asyncio.sleep(self._replan)
 
     def _sent_back(self) -> list[Key]:
-        found = [
-            one
-            for one in self._workloads.values()
-            if one.evicted == ADMISSION_CHECK and not one.reserved and not one.is_over
-        ]
+        """Those that wait for the time of their next try, with or without their quota."""
+        found = [one for one in self._workloads.values() if one.waits]
         found.sort(key=lambda one: (-one.priority, one.created, str(one)))
         return [_key(one) for one in found]
 
@@ -206,7 +205,8 @@ class Checker:
             if not key.namespace:
                 await self._look_at_check(key.name)
                 return 0.0
-            return await self._look(key, waking=waking)
+            async with self._looking:
+                return await self._look(key, waking=waking)
         except ApiConflictError:
             self._queue.add_at(key, self._clock() + _CONFLICT_S)
         except ApiNotFoundError:
@@ -310,7 +310,7 @@ class Checker:
 
     async def _say(self, workload: Workload, action: Say, memory: Memory) -> None:
         self._workloads.observe(await self._executor.say(action))
-        if action.state is State.PENDING:
+        if action.state is None:
             memory.known, memory.reminded = action.message, self._clock()
             return
         if action.state is State.RETRY:

@@ -1,7 +1,7 @@
 """What is done about a Workload, or about an AdmissionCheck, from what is seen of it. Pure."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Final
 
@@ -12,6 +12,8 @@ from dragoon.gang.kueue.members import podset_updates
 from dragoon.gang.kueue.model import ADMISSION_CHECK, Check, CheckState, State, Workload
 
 _DOUBLINGS: Final = 10
+_KEPT: Final = ("name", "retryCount")
+"""Of an entry whose state becomes another one."""
 _NO_CLAIMS: Final = "no pod of it names a resource claim: nothing to be placed by this check"
 
 
@@ -25,8 +27,8 @@ class Settings:
     """
 
     promise: float = 300.0
-    first_retry: int = 10
-    last_retry: int = 600
+    first_retry: int = 5
+    last_retry: int = 60
     reject_after: float = 600.0
     remind: float = 5.0
 
@@ -79,8 +81,10 @@ def decide(view: View, settings: Settings) -> tuple[Action, ...]:
         return _dropped(view, "it is over")
     if not workload.reserved:
         return (*_dropped(view, "it has no quota any more"), *_without_quota(view, settings))
-    if workload.evicted or states & {State.RETRY, State.REJECTED}:
+    if workload.evicted or State.REJECTED in states:
         return _dropped(view, "Kueue takes its quota back")
+    if State.RETRY in states:
+        return _sent_back(view, settings)
     if State.PENDING in states:
         return _pending(view, settings)
     return _ready(view, settings)
@@ -115,6 +119,20 @@ def _verdict(view: View, answer: Answer, settings: Settings) -> Action:
         # This Kueue knows no requeueAfterSeconds: it would be here again at once.
         return Again(view.not_before)
     return _retry(view, settings, answer.message)
+
+
+def _sent_back(view: View, settings: Settings) -> tuple[Action, ...]:
+    """Kueue 0.17 takes the quota back only when it is time for the next try: until then it may fit."""
+    answer = view.answer
+    if any(one.state is not State.READY for one in view.others):
+        return _dropped(view, "another check is not ready")
+    if answer is None:
+        return (Ask(hold=True),) if view.waking else _dropped(view, "it was sent back")
+    if answer.verdict is Verdict.FITS:
+        updates = podset_updates(view.workload)
+        said = _say(view, State.READY, answer.message, podSetUpdates=updates)
+        return (replace(said, at_once=True),)
+    return _reminder(view, settings, answer.message)
 
 
 def _retry(view: View, settings: Settings, message: str) -> Say:
@@ -169,31 +187,22 @@ def _reminder(view: View, settings: Settings, message: str) -> tuple[Action, ...
     due = view.reminded + settings.remind
     if view.reminded and view.tick < due:
         return (Again(due),)
-    return (_say(view, State.PENDING, message),)
+    return (_say(view, None, message),)
 
 
-def _say(view: View, state: State, message: str, **more: Any) -> Say:
-    """The entries of our checks anew, those of others as they are."""
+def _say(view: View, state: State | None, message: str, **more: Any) -> Say:
+    """The entries of our checks anew, those of others as they are. None: another message only."""
     stamp = view.now.strftime("%Y-%m-%dT%H:%M:%SZ")
     entries: list[Raw] = []
     for check in view.workload.checks:
         if check.name not in view.ours:
             entries.append(check.raw)
-            continue
-        kept = {name: check.raw[name] for name in ("name", "retryCount") if name in check.raw}
-        same = check.state is state
-        since = check.raw.get("lastTransitionTime") if same else None
-        if same and "requeueAfterSeconds" in check.raw:
-            kept["requeueAfterSeconds"] = check.raw["requeueAfterSeconds"]
-        entries.append(
-            {
-                **kept,
-                "state": str(state),
-                "message": message,
-                "lastTransitionTime": since or stamp,
-                **more,
-            }
-        )
+        elif state is None:
+            entries.append({**check.raw, "message": message})
+        else:
+            kept = {name: check.raw[name] for name in _KEPT if name in check.raw}
+            changed = {"state": str(state), "lastTransitionTime": stamp, "message": message}
+            entries.append({**kept, **changed, **more})
     return Say(view.workload.ref, state, message, tuple(entries))
 
 

@@ -1,11 +1,13 @@
 """Carries out what was decided: one write each, on the version that it was decided on."""
 
-from typing import Any
+from typing import Any, Final
 
 from dragoon.gang.kueue.actions import Say, SetConditions, Wake
 from dragoon.gang.kueue.apis import Apis
 from dragoon.gang.protocol.model import Ref
 from dragoon.kube.port import Api, Object, Resource
+
+_NO_WAIT: Final[dict[str, Any]] = {"requeueState": {"requeueAt": None}}
 
 
 class Executor:
@@ -17,14 +19,14 @@ class Executor:
 
     async def say(self, action: Say) -> Object:
         """The states of a Workload's checks. The list is replaced whole: the version guards it."""
-        status = {"admissionChecks": [dict(one) for one in action.checks]}
+        status: dict[str, Any] = {"admissionChecks": [dict(one) for one in action.checks]}
+        if action.at_once:
+            status |= _NO_WAIT
         return await self._patch(self._apis.workloads, action.workload, status)
 
     async def wake(self, action: Wake) -> Object:
         """A Workload without the time before which Kueue does not try it."""
-        return await self._patch(
-            self._apis.workloads, action.workload, {"requeueState": {"requeueAt": None}}
-        )
+        return await self._patch(self._apis.workloads, action.workload, _NO_WAIT)
 
     async def set_conditions(self, action: SetConditions) -> Object:
         """The conditions of an AdmissionCheck."""

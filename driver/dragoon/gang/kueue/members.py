@@ -70,8 +70,8 @@ def _of_podset(workload: Workload, podset: PodSet, found: Found) -> Iterator[Pod
     first = pod_ask(_pod(workload, podset, found))
     for index in range(podset.count):
         uid = f"{workload.ref.uid}/{podset.name}/{index}"
-        claims = tuple(_claim(workload, entry, uid, found) for entry in podset.claims)
         name = f"{workload.ref.name}-{podset.name}-{index}"
+        claims = tuple(_claim(workload, entry, (name, uid), found) for entry in podset.claims)
         yield replace(first, name=name, uid=uid, claims=claims)
 
 
@@ -93,7 +93,8 @@ def _pod(workload: Workload, podset: PodSet, found: Found) -> Raw:
     }
 
 
-def _claim(workload: Workload, entry: Raw, pod: str, found: Found) -> Raw:
+def _claim(workload: Workload, entry: Raw, pod: tuple[str, str], found: Found) -> Raw:
+    """The claim of an entry. pod: its name and UID."""
     named = entry.get("resourceClaimName")
     if named:
         claim = found.claims.get(named)
@@ -103,16 +104,11 @@ def _claim(workload: Workload, entry: Raw, pod: str, found: Found) -> Raw:
     template = found.templates.get(entry.get("resourceClaimTemplateName") or "")
     if template is None:
         raise NotThereError(f"claim template {entry.get('resourceClaimTemplateName')} is not there")
-    name = f"{pod}/{entry['name']}"
+    name, uid = (f"{one}/{entry['name']}" for one in pod)
     return {
-        "metadata": {"namespace": workload.ref.namespace, "name": name, "uid": name},
+        "metadata": {"namespace": workload.ref.namespace, "name": name, "uid": uid},
         "spec": (template.get("spec") or {}).get("spec") or {},
     }
-
-
-def is_made_up(uid: str) -> bool:
-    """Whether a claim is one of those that do not exist yet."""
-    return "/" in uid
 
 
 def gang_label(workload: Workload) -> str:

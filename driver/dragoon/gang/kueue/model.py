@@ -92,6 +92,15 @@ class Workload:
         """Pods that use claims."""
         return sum(one.count for one in self.podsets if one.claims)
 
+    @property
+    def waits(self) -> bool:
+        """Whether a check has sent it back and it has not been tried again yet."""
+        if self.is_over:
+            return False
+        if self.reserved:
+            return any(one.state is State.RETRY for one in self.checks)
+        return self.evicted == ADMISSION_CHECK
+
     def __str__(self) -> str:
         return f"{self.ref.namespace}/{self.ref.name}"
 
