@@ -14,6 +14,7 @@ import structlog
 from dragoon.api.gang import GangObject, wire
 from dragoon.errors import ApiConflictError, ApiNotFoundError, DragoonError
 from dragoon.gang.discovering import checking, families
+from dragoon.gang.discovering.answers import Ground
 from dragoon.gang.discovering.checking import Fault
 from dragoon.gang.discovering.eligible import eligible
 from dragoon.gang.discovering.families import Family, NewGang
@@ -137,6 +138,7 @@ class GangController:
     async def look(self, key: FamilyKey) -> None:
         """Looks at all gangs of a family. Raises DragoonError."""
         world = self._world
+        ground = world.ground  # One for the look: it remembers what pods say.
         known = world.gangs_of(key)
         gangs = [one for one in known if not one.deleting]
         own = {"", *(one.uid for one in known)}
@@ -146,7 +148,7 @@ class GangController:
             *key,
             pods=pods,
             gangs=gangs,
-            ground=world.ground,
+            ground=ground,
             taken=frozenset(
                 one.name for one in world.copies.gangs.values() if one.namespace == key.namespace
             ),
@@ -156,13 +158,12 @@ class GangController:
         for pod, wrong in found.unsorted:
             self._teller.fault(checking.bad_group(pod, wrong))
         for new in found.missing:
-            await self._create(new)
+            await self._create(new, ground)
         # Not those made just now: their pods were sorted without them.
         for gang in known:
-            await self._look(gang, found)
+            await self._look(gang, found, ground)
 
-    async def _create(self, new: NewGang) -> None:
-        ground = self._world.ground
+    async def _create(self, new: NewGang, ground: Ground) -> None:
         size = checking.wanted_size(new.pods, ground)
         if size is None:
             # A Gang must have a size; what is wrong with it stands in its status.
@@ -175,26 +176,26 @@ class GangController:
         _log.info("gang made", gang=f"{new.namespace}/{new.name}", size=size)
         self._world.copies.observe(GANGS, stored)
 
-    async def _look(self, gang: GangObject, family: Family) -> None:
+    async def _look(self, gang: GangObject, family: Family, ground: Ground) -> None:
         pods = family.members.get(gang.name, ())
         relabelled = self._relabelled(gang, pods)
         mine = [pod for pod in pods if self._world.planned_by(pod.uid) in {"", gang.uid}]
         mine += relabelled
-        if gang.made_by_us and not gang.deleting and await self._keep(gang, mine):
+        if gang.made_by_us and not gang.deleting and await self._keep(gang, mine, ground):
             return
         found = checking.faults(
             gang,
             mine,
-            ground=self._world.ground,
+            ground=ground,
             priority_classes=set(self._world.copies.priority_classes.values()),
             relabelled=relabelled,
-            elsewhere=self._elsewhere(gang, mine),
+            elsewhere=self._elsewhere(gang, mine, ground),
         )
         ungated = checking.ungated(mine, self._ours(gang, mine))
         for fault in (*found, *((ungated,) if ungated is not None else ())):
             if not fault.waits:
                 self._teller.fault(fault)
-        mine = eligible(mine, self._world.ground, planned=_planned(gang))
+        mine = eligible(mine, ground, planned=_planned(gang))
         case = Case(gang, mine, found, ungated, self._hints(gang, mine))
         await self._looker.look(case)
 
@@ -216,11 +217,12 @@ class GangController:
             if pod is not None and pod.uid in named and pod.is_alive and pod.group != gang.group
         ]
 
-    def _elsewhere(self, gang: GangObject, pods: Sequence[PodRecord]) -> list[PodRecord]:
+    def _elsewhere(
+        self, gang: GangObject, pods: Sequence[PodRecord], ground: Ground
+    ) -> list[PodRecord]:
         """Living pods of the same group of another project that are not of this Gang."""
         if not gang.made_by_us or gang.spec.source is None:
             return []
-        ground = self._world.ground
         return [
             pod
             for pod in self._world.in_groups_of(one for one in pods if one.is_alive)
@@ -232,7 +234,7 @@ class GangController:
         claims = self._world.claim
         return _planned(gang) | {pod.uid for pod in pods if pod.pinned or is_stranded(pod, claims)}
 
-    async def _keep(self, gang: GangObject, pods: Sequence[PodRecord]) -> bool:
+    async def _keep(self, gang: GangObject, pods: Sequence[PodRecord], ground: Ground) -> bool:
         """Keeps a Gang that we made in step with its pods; whether it is gone now."""
         if not pods and gang.spec.owner is None and gang.status.plan is None:
             try:
@@ -247,7 +249,6 @@ class GangController:
                 return True
             return True
         patch: dict[str, Any] = {}
-        ground = self._world.ground
         size = checking.wanted_size(pods, ground)
         if size is not None and size != gang.spec.size and gang.status.plan is None:
             patch["spec"] = {"size": size}

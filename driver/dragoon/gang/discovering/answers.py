@@ -33,18 +33,6 @@ class Objects(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Ground:
-    """What numbers are read from beside the pod. jobs: by UID."""
-
-    objects: Objects
-    jobs: Mapping[str, JobRecord] = field(default_factory=dict)
-
-    def job_of(self, pod: PodRecord) -> JobRecord | None:
-        """The Job that made a pod."""
-        return None if pod.owner is None else self.jobs.get(pod.owner.uid)
-
-
-@dataclass(frozen=True, slots=True)
 class Numbers:
     """How many members a group has. minimum: None where the source does not say.
 
@@ -66,7 +54,7 @@ class Proof(enum.StrEnum):
     SHAPES = "shapes of ours"
 
 
-Reader = Callable[[PodRecord, str, Ground], Numbers]
+Reader = Callable[[PodRecord, str, "Ground"], Numbers]
 """The numbers of a pod's group: the pod, the group's key, what else is known.
 
 Raises InvalidInputError, naming the field, what was found and what is allowed.
@@ -113,6 +101,26 @@ class Answer:
 
     def __str__(self) -> str:
         return f"{self.source} {self.group}".strip()
+
+
+@dataclass(frozen=True, slots=True)
+class Ground:
+    """What numbers are read from beside the pod; the named holder of what one look has found out.
+
+    jobs: by UID.
+
+    remembered: what was found out about pods, by `id`, with the pod so that it stays the same one.
+    """
+
+    objects: Objects
+    jobs: Mapping[str, JobRecord] = field(default_factory=dict)
+    remembered: dict[int, tuple[PodRecord, tuple[Answer, ...]]] = field(
+        default_factory=dict, compare=False
+    )
+
+    def job_of(self, pod: PodRecord) -> JobRecord | None:
+        """The Job that made a pod."""
+        return None if pod.owner is None else self.jobs.get(pod.owner.uid)
 
 
 def count(value: Any, where: str) -> int:

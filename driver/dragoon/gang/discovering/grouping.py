@@ -12,11 +12,8 @@ from dragoon.gang.discovering.table import INDEX, SOURCES
 from dragoon.gang.records import PodRecord
 
 _NAMES: Final = ", ".join(source.name for source in SOURCES)
-_PLACES: Final = {
-    place: frozenset(index for index, one in enumerate(SOURCES) if place in one.group[0].places)
-    for place in sorted({place for one in SOURCES for place in one.group[0].places})
-}
-"""Which sources may know a pod that has this label or annotation: most pods have none of them."""
+_PLACES: Final = {place for one in SOURCES for place in one.group[0].places}
+"""Labels, annotations and fields by which a pod may be known: most pods have none of them."""
 
 
 def answers_of(pod: PodRecord, ground: Ground) -> tuple[Answer, ...]:
@@ -24,6 +21,15 @@ def answers_of(pod: PodRecord, ground: Ground) -> tuple[Answer, ...]:
 
     None where the pod says that its label alone counts. An annotation of ours chooses one source.
     """
+    if not _may_be_known(pod) and gang.ANNOTATION_SOURCE not in pod.annotations:
+        return ()
+    known = ground.remembered.get(id(pod))
+    if known is None:
+        known = ground.remembered[id(pod)] = pod, _answers_of(pod, ground)
+    return known[1]
+
+
+def _answers_of(pod: PodRecord, ground: Ground) -> tuple[Answer, ...]:
     chosen = pod.annotations.get(gang.ANNOTATION_SOURCE)
     found = tuple(_answers(pod, ground))
     if chosen is not None and not found and not _by_label_alone(pod):
@@ -71,20 +77,17 @@ def groups_of(pod: PodRecord) -> tuple[tuple[str, str], ...]:
     return tuple(found)
 
 
-def _asked(pod: PodRecord) -> Iterator[Source]:
+def _asked(pod: PodRecord) -> tuple[Source, ...]:
     """The sources that may know a pod, in the order of the table."""
-    if _by_label_alone(pod):
-        return
+    if not _may_be_known(pod) or _by_label_alone(pod):
+        return ()
     chosen = pod.annotations.get(gang.ANNOTATION_SOURCE)
-    near: set[int] = set()
-    for said in (pod.labels, pod.annotations):
-        for place in said:
-            near |= _PLACES.get(place, frozenset())
-    for place in (pod.raw or {}).get("spec") or {}:
-        near |= _PLACES.get(place, frozenset())
-    for index in sorted(near):
-        if chosen in {None, SOURCES[index].name}:
-            yield SOURCES[index]
+    return tuple(one for one in SOURCES if chosen in {None, one.name})
+
+
+def _may_be_known(pod: PodRecord) -> bool:
+    spec = (pod.raw or {}).get("spec") or {}
+    return not all(map(_PLACES.isdisjoint, (pod.labels, pod.annotations, spec)))
 
 
 def _by_label_alone(pod: PodRecord) -> bool:
