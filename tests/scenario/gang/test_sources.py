@@ -110,11 +110,9 @@ class JobSet:
 
     async def start(self, attempt: int) -> None:
         """Its Jobs and their pods, all of one attempt."""
-        number = 0
         for name, (replicas, pods) in self._jobs.items():
             for index in range(replicas):
-                await self._job(f"{self._name}-{name}-{index}", number, pods, attempt)
-                number += 1
+                await self._job(name, index, pods, attempt)
 
     async def stop(self) -> None:
         """As when a Job has failed: all Jobs go, and their pods with them."""
@@ -123,10 +121,12 @@ class JobSet:
         for pod in (await self._bed.api.list(PODS, namespace=SPACE)).items:
             await self._bed.api.delete(PODS, pod["metadata"]["name"], namespace=SPACE)
 
-    async def _job(self, name: str, number: int, pods: int, attempt: int) -> None:
+    async def _job(self, part: str, number: int, pods: int, attempt: int) -> None:
+        name = f"{self._name}-{part}-{number}"
         labels = {
             "jobset.sigs.k8s.io/jobset-name": self._name,
-            "jobset.sigs.k8s.io/job-global-index": str(number),
+            "jobset.sigs.k8s.io/replicatedjob-name": part,
+            "jobset.sigs.k8s.io/job-index": str(number),
             "jobset.sigs.k8s.io/restart-attempt": str(attempt),
         }
         job = await self._bed.api.create(

@@ -66,7 +66,7 @@ class Source:
     """One way in which pods say that they are a group.
 
     group: marks whose texts together name the group in its namespace. numbers: the one reader.
-    slot: marks that tell one member from another. part: the mark of the part it belongs to.
+    slot: marks that tell one member from another; without them the index of its owner does. part: the mark of the part it belongs to.
     attempt: the mark that grows when the whole group is started again. stays_out: the mark of pods
     that are never members. minimum, total: where the numbers stand, for people. object: what has
     to be read from the API server. scheduler: whose scheduler holds the group too. proof: what it
@@ -107,9 +107,7 @@ class Answer:
 class Ground:
     """What numbers are read from beside the pod; the named holder of what one look has found out.
 
-    jobs: by UID.
-
-    remembered: what was found out about pods, by `id`, with the pod so that it stays the same one.
+    jobs: by UID. remembered: what was found out about pods, by `id`, with the pod so that it stays the same one.
     """
 
     objects: Objects

@@ -15,6 +15,8 @@ _NAMES: Final = ", ".join(source.name for source in SOURCES)
 _PLACES: Final = {place for one in SOURCES for place in one.group[0].places}
 """Labels, annotations and fields by which a pod may be known: most pods have none of them."""
 
+_KEEP_ROOM: Final = [one.stays_out for one in SOURCES if one.stays_out is not None]
+
 
 def answers_of(pod: PodRecord, ground: Ground) -> tuple[Answer, ...]:
     """What the sources that know a pod say of it, in the order of the table.
@@ -52,18 +54,21 @@ def source_of(pod: PodRecord) -> Source | None:
 
 def stays_out(pod: PodRecord) -> bool:
     """Whether a pod is never a member: it only keeps room for one."""
-    return any(
-        one.stays_out is not None and one.stays_out.read(pod) == "true" for one in _asked(pod)
-    )
+    return any(mark.read(pod) == "true" for mark in _KEEP_ROOM)
 
 
 def slot_of(pod: PodRecord) -> str:
-    """Which member a pod is, the same for its successor; empty where members are alike."""
+    """Which member a pod is, the same for its successor; empty where members are alike.
+
+    Of a group of several owners an index of one of them is not enough.
+    """
     source = source_of(pod)
     if source is not None and source.slot:
         with contextlib.suppress(InvalidInputError):
             return joined(source.slot, pod)
-    return next((text for name in INDEX if (text := _said(pod, name))), "")
+    index = next((text for name in INDEX if (text := _said(pod, name))), "")
+    alone = source is None and not _by_label_alone(pod)
+    return index if alone or not index or pod.owner is None else f"{pod.owner.name}/{index}"
 
 
 def groups_of(pod: PodRecord) -> tuple[tuple[str, str], ...]:

@@ -83,7 +83,7 @@ def _cells(source: Source) -> Iterator[str]:
     yield _marks(source.group) or "the pods of one owner"
     yield source.minimum
     yield source.total
-    yield _marks(source.slot)
+    yield _marks(source.slot) or "index in its owner"
     yield f"`{source.object.plural}.{source.object.api_version}`" if source.object else ""
     yield source.scheduler
     yield str(source.proof)

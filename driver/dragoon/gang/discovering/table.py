@@ -25,7 +25,10 @@ from dragoon.kube.port import (
 )
 
 INDEX: Final = ("batch.kubernetes.io/job-completion-index", "apps.kubernetes.io/pod-index")
-"""Labels (on old pods annotations) of Jobs and StatefulSets: which of their pods a pod is."""
+"""Labels (on old pods annotations) of Jobs and StatefulSets: which of their pods a pod is.
+
+It counts wherever a source has no mark of its own for that.
+"""
 _JOB_INDEX: Final = Mark((INDEX[0],), (INDEX[0],))
 
 _KUEUE_GROUP: Final = "kueue.x-k8s.io/pod-group-name"
@@ -118,7 +121,6 @@ SOURCES: Final[tuple[Source, ...]] = (
         group=(Mark(field="schedulingGroup.podGroupName"),),
         numbers=of_object(POD_GROUPS, group_objects.native),
         minimum="PodGroup `spec.schedulingPolicy.gang.minCount`",
-        slot=(_JOB_INDEX,),
         object=POD_GROUPS,
         scheduler="kube-scheduler",
         proof=Proof.REAL,
@@ -136,7 +138,6 @@ SOURCES: Final[tuple[Source, ...]] = (
         group=(Mark(("scheduling.x-k8s.io/pod-group",)),),
         numbers=of_object(COSCHEDULING_GROUPS, group_objects.min_member),
         minimum="PodGroup `spec.minMember`",
-        slot=(_JOB_INDEX,),
         object=COSCHEDULING_GROUPS,
         scheduler="scheduler-plugins",
     ),
@@ -169,7 +170,6 @@ SOURCES: Final[tuple[Source, ...]] = (
         group=(Mark(annotation=("pod-group-name",)),),
         numbers=of_object(KAI_GROUPS, group_objects.kai),
         minimum="PodGroup `spec.minMember`, or that of its subgroups",
-        slot=(_JOB_INDEX,),
         part=Mark(("kai.scheduler/subgroup-name",)),
         object=KAI_GROUPS,
         scheduler="kai-scheduler",
@@ -185,7 +185,6 @@ SOURCES: Final[tuple[Source, ...]] = (
         ),
         numbers=_yunikorn,
         minimum=f"`minMember` of the task group in {_YUNIKORN_GROUPS}",
-        slot=(_JOB_INDEX,),
         stays_out=Mark(annotation=(f"{_YUNIKORN}/placeholder",)),
         scheduler="yunikorn",
     ),
@@ -203,7 +202,11 @@ SOURCES: Final[tuple[Source, ...]] = (
         numbers=_job_set,
         minimum="JobSet `spec.replicatedJobs` of the group: replicas times pods at once",
         total="as the minimum",
-        slot=(Mark((f"{_JOB_SET}/job-global-index",)), _JOB_INDEX),
+        slot=(
+            Mark((f"{_JOB_SET}/replicatedjob-name",)),
+            Mark((f"{_JOB_SET}/job-index",)),
+            _JOB_INDEX,
+        ),
         attempt=Mark((f"{_JOB_SET}/restart-attempt",)),
         object=JOB_SETS,
     ),

@@ -4,7 +4,9 @@ A round places its members all or none. The first has the minimum; where members
 pod that comes later (a successor, or one beyond the minimum) has a round of its own.
 """
 
+import re
 from datetime import UTC, datetime
+from typing import Final
 
 import msgspec
 
@@ -14,6 +16,7 @@ from dragoon.gang.protocol.facts import by_uid, is_stranded
 from dragoon.gang.protocol.model import GangView, Member, Proposal
 
 _REASON_LENGTH = 1000
+_NUMBERS: Final = re.compile(r"([0-9]+)")
 
 
 def stamp(now: datetime) -> str:
@@ -74,10 +77,10 @@ def candidates(view: GangView) -> tuple[Member, ...]:
     return tuple(ready[:needed]) if len(ready) >= needed else ()
 
 
-def _order(member: Member) -> tuple[int, str, str]:
-    """Slots that are numbers in their order, then names."""
-    number = int(member.slot) if member.slot.isdecimal() else 0
-    return number, member.slot, member.ref.name
+def _order(member: Member) -> tuple[list[tuple[int, str]], str]:
+    """Slots in the order of the numbers in them (`workers/2` before `workers/10`), then names."""
+    parts = _NUMBERS.split(member.slot)
+    return [(int(part) if part.isdecimal() else 0, part) for part in parts], member.ref.name
 
 
 def stray_allocations(view: GangView, pods: tuple[Member, ...]) -> tuple[Action, ...]:

@@ -233,7 +233,7 @@ SHAPES: Final = (
         labels=_JOB_SET_LABELS,
         objects={(JOB_SETS, "pretrain"): _JOB_SET},
         total=33,
-        slot="2/7",
+        slot="workers/1/7",
         name="JobSet before it had groups",
     ),
     Shape(
@@ -247,7 +247,7 @@ SHAPES: Final = (
         },
         objects={(JOB_SETS, "pretrain"): _JOB_SET},
         total=6,
-        slot="2/7",
+        slot="workers/1/7",
     ),
     Shape(
         "Grove",

@@ -323,6 +323,15 @@ def test_jobs_that_start_one_after_the_other_can_be_groups_of_their_own() -> Non
     assert size_of(pod_of(shape), ground(groups=groups)).number == 6
 
 
+def test_in_a_group_of_several_owners_an_index_is_one_of_its_owner() -> None:
+    said = {"scheduling.x-k8s.io/pod-group": "pg", "apps.kubernetes.io/pod-index": "4"}
+    assert slot_of(pod("p", owner="sts", kind="StatefulSet", labels=said)) == "sts/4"
+    assert slot_of(pod("p", owner="sts", kind="StatefulSet")) == ""
+    index = {"batch.kubernetes.io/job-completion-index": "4"}
+    scope = {"dragoon.dev/gang-scope": "name"}
+    assert slot_of(pod("p", owner="j", labels=index, annotations=scope)) == "j/4"
+
+
 def test_a_pod_of_no_source_has_the_index_of_its_job_as_slot() -> None:
     assert slot_of(pod("p", labels={"batch.kubernetes.io/job-completion-index": "4"})) == "4"
     assert slot_of(pod("p", annotations={"batch.kubernetes.io/job-completion-index": "5"})) == "5"
