@@ -12,7 +12,7 @@ from dragoon.app.config import PluginConfig
 from dragoon.diagnose.manifests import Raw
 from dragoon.diagnose.snapshot import ClusterSnapshot
 from dragoon.errors import DragoonError
-from dragoon.kube.port import CLAIMS, NODES
+from dragoon.kube.port import CLAIMS, CLASSES, NODES, PODS
 from dragoon.prepare.journal import Entry
 from dragoon.publish import slices
 
@@ -20,7 +20,7 @@ from dragoon.publish import slices
 def look(config: PluginConfig) -> ClusterSnapshot:
     """The node as it is now. Blocks. What cannot be read is named in `missing`."""
     node = hardware.node_name(config)
-    missing: list[str] = []
+    missing = [f"{one.plural}: not asked for, this is one node" for one in (CLASSES, PODS)]
     objects: list[Raw] = [
         {"apiVersion": NODES.api_version, "kind": NODES.kind, "metadata": {"name": node}}
     ]

@@ -1,14 +1,17 @@
 """`dragoon devices`: exactly the devices that this node would publish."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any, Final
 
 import click
 
 from dragoon.app import hardware, publishing
 from dragoon.app.device_view import views
-from dragoon.cli import exits, settings
-from dragoon.cli.output import Cell, Form, Row, form_option, print_data, print_table
+from dragoon.cli import exits, objects, settings
+from dragoon.cli.output import Cell, Form, Row, form_option, print_data, print_next, print_table
+from dragoon.diagnose import saving
+from dragoon.errors import InvalidInputError
 from dragoon.gpu.model import Inventory
 from dragoon.publish import slices
 from dragoon.publish.choosing import choose
@@ -28,18 +31,26 @@ Object = Mapping[str, Any]
 
 
 @click.command()
+@click.argument("what", required=False, metavar="[node/NAME]")
+@click.option(
+    "--snapshot",
+    type=click.Path(path_type=Path),
+    help="Those that are published in this saved cluster, of all nodes or of one.",
+)
 @settings.setting_options(
     *(*hardware.SETTINGS, "driver_name", "forms", "mig_profiles", "kubelet_root", "state_dir"),
     *("cgroup_root", "hami_library", "hami_sha256", "allow_unenforced_shares"),
 )
 @form_option
-def command(form: Form, **options: Any) -> int:
+def command(what: str | None, snapshot: Path | None, form: Form, **options: Any) -> int:
     """Show the devices that this node would publish.
 
     With the form shared it tries how shares can be enforced here, as the plugin does at its start.
     The node's label is not asked.
     """
     config = settings.load(options)
+    if snapshot is not None or what is not None:
+        return _saved(snapshot, what, config.driver_name, form)
     seen = publishing.look_at_forms(config)
     found = slices.render(
         seen.inventory,
@@ -48,14 +59,38 @@ def command(form: Form, **options: Any) -> int:
         wishes=seen.wishes,
         divisions=seen.divisions,
     )
-    if form == "table":
-        print_table(HEADER, rows(found))
-    else:
-        print_data(slice_list(found), form)
+    _print(found, form)
     for gpu in seen.inventory.gpus:
         for problem in choose(gpu, seen.divisions.get(gpu.address), seen.wishes).problems:
             click.echo(f"note: GPU {gpu.address}: {problem}", err=True)
     return report(seen.inventory)
+
+
+def _print(found: Sequence[Object], form: Form) -> None:
+    if form == "table":
+        print_table(HEADER, rows(found))
+    else:
+        print_data(slice_list(found), form)
+
+
+def _saved(snapshot: Path | None, what: str | None, driver: str, form: Form) -> int:
+    """The devices in the slices of a saved cluster. Raises InvalidInputError."""
+    if snapshot is None:
+        raise InvalidInputError(
+            f"found {what!r} without --snapshot, allowed is a node of a saved cluster",
+            hint=f"for a live one: dragoon status {what}",
+        )
+    node = "" if what is None else objects.named(what, objects.NODE).name
+    found = [
+        one
+        for one in saving.load(snapshot).slices
+        if one["spec"].get("driver") == driver and node in {"", one["spec"].get("nodeName")}
+    ]
+    _print(found, form)
+    if not found:
+        click.echo(f"no slice of {driver}{f' on node {node}' if node else ''}", err=True)
+    print_next(f"dragoon status {what or ''} --snapshot {snapshot}".replace("  ", " "))
+    return exits.FINE
 
 
 def report(inventory: Inventory) -> int:

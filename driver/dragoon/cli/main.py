@@ -62,6 +62,11 @@ COMMANDS: Final = {
         _LOOK,
     ),
     "cdi": Lazy("cdi", "Show what containers get, and try it on an OCI runtime spec.", _LOOK),
+    "dump": Lazy(
+        "dump",
+        "Collect what a maintainer needs into one file, for --snapshot of every other command.",
+        _COLLECT,
+    ),
     "plugin": Lazy(
         "plugin",
         "Run the node process: publish this node's GPUs and prepare claims for its kubelet.",

@@ -1,18 +1,26 @@
-"""A snapshot in a folder: what a user can send, and what explain and simulate read again.
+"""A snapshot in a folder or a dump: what a user can send, and what every command reads again.
 
 `snapshot.json` is the header with the version of the layout; beside it one file for each kind, a
-List as the API prints it. A header and lists in one YAML file are read too. Of pods and nodes only
-what the answers need is kept: no environment, no commands, no images.
+List as the API prints it. A header and lists in one YAML file are read too. Only what the answers
+need is kept (`redacting`): no environment, no commands, no images.
 """
 
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
 from dragoon import __version__
-from dragoon.diagnose.documents import MAX_SNAPSHOT_BYTES, read_files
-from dragoon.diagnose.manifests import Manifests, Raw, listed, mapping, text
+from dragoon.diagnose import archive
+from dragoon.diagnose.documents import (
+    MAX_SNAPSHOT_BYTES,
+    Document,
+    Unreadable,
+    read_files,
+    read_text,
+)
+from dragoon.diagnose.manifests import Manifests, listed, text
+from dragoon.diagnose.redacting import reduced
 from dragoon.diagnose.snapshot import PARTS, ClusterSnapshot
 from dragoon.errors import InvalidInputError, StateError
 
@@ -20,15 +28,16 @@ GROUP: Final = "diagnose.dragoon.dev"
 API_VERSION: Final = f"{GROUP}/v1"
 KIND: Final = "Snapshot"
 _HEADER_FILE: Final = "snapshot.json"
+_OF_NODE: Final = "snapshot/"
 
 
 def load(path: Path) -> ClusterSnapshot:
-    """Reads a saved snapshot: a folder, or one file.
+    """Reads a saved snapshot: a folder, one file, or the archive that `dragoon dump` writes.
 
     Raises InvalidInputError for a path that is not there, a document that cannot be read, no
     header or more than one, and for a header of another version.
     """
-    found = Manifests.of(read_files([path], limit=MAX_SNAPSHOT_BYTES), namespace="")
+    found = Manifests.of(_documents(path), namespace="")
     for bad in (*found.unreadable, *found.foreign):
         raise InvalidInputError(f"{bad.origin}: {bad.problem}")
     headers = found.of_kind(KIND)
@@ -57,6 +66,20 @@ def save(snapshot: ClusterSnapshot, folder: Path) -> tuple[Path, ...]:
     Raises InvalidInputError for a folder with something in it, StateError where it cannot be
     written.
     """
+    files = contents(snapshot)
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if any(folder.iterdir()):
+            raise InvalidInputError(f"{folder}: found files in it, allowed is an empty folder")
+        for name, content in files.items():
+            (folder / name).write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
+    except OSError as error:
+        raise StateError(f"{folder}: cannot be written: {error.strerror}") from error
+    return tuple(folder / name for name in files)
+
+
+def contents(snapshot: ClusterSnapshot) -> dict[str, Any]:
+    """What is saved of a snapshot: JSON data by file name."""
     header = {
         "apiVersion": API_VERSION,
         "kind": KIND,
@@ -65,68 +88,24 @@ def save(snapshot: ClusterSnapshot, folder: Path) -> tuple[Path, ...]:
         "kubernetes": snapshot.version,
         "missing": list(snapshot.missing),
     }
-    contents: dict[str, Any] = {_HEADER_FILE: header}
+    files: dict[str, Any] = {_HEADER_FILE: header}
     for field, resource in PARTS.items():
-        contents[f"{resource.plural}.json"] = {
+        files[f"{resource.plural}.json"] = {
             "apiVersion": resource.api_version,
             "kind": f"{resource.kind}List",
-            "items": [_reduced(resource.kind, raw) for raw in getattr(snapshot, field)],
+            "items": [reduced(resource.kind, raw) for raw in getattr(snapshot, field)],
         }
-    try:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        if any(folder.iterdir()):
-            raise InvalidInputError(f"{folder}: found files in it, allowed is an empty folder")
-        for name, content in contents.items():
-            (folder / name).write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
-    except OSError as error:
-        raise StateError(f"{folder}: cannot be written: {error.strerror}") from error
-    return tuple(folder / name for name in contents)
+    return files
 
 
-def _reduced(kind: str, raw: Raw) -> dict[str, Any]:
-    """The object with what the answers need, and nothing that could be a secret."""
-    kept = dict(raw)
-    metadata = mapping(raw.get("metadata"))
-    kept["metadata"] = _only(metadata, _METADATA)
-    reduce = _REDUCERS.get(kind)
-    if reduce is not None:
-        kept.update(reduce(raw))
-    return kept
-
-
-def _only(raw: Raw, names: Iterable[str]) -> dict[str, Any]:
-    return {name: raw[name] for name in names if name in raw}
-
-
-def _pod(raw: Raw) -> dict[str, Any]:
-    spec, status = mapping(raw.get("spec")), mapping(raw.get("status"))
-    kept = _only(spec, _POD_SPEC)
-    for field in ("initContainers", "containers", "ephemeralContainers"):
-        if field in spec:
-            kept[field] = [
-                _only(mapping(one), ("name", "resources")) for one in listed(spec[field])
-            ]
-    return {"spec": kept, "status": _only(status, _POD_STATUS)}
-
-
-def _node(raw: Raw) -> dict[str, Any]:
-    spec, status = mapping(raw.get("spec")), mapping(raw.get("status"))
-    return {
-        "spec": _only(spec, ("taints", "unschedulable")),
-        "status": _only(status, ("allocatable", "capacity")),
-    }
-
-
-_METADATA: Final = (
-    *("name", "namespace", "uid", "labels", "creationTimestamp", "deletionTimestamp"),
-    *("generation", "resourceVersion", "ownerReferences"),
-)
-_POD_SPEC: Final = (
-    *("nodeName", "nodeSelector", "affinity", "tolerations", "schedulerName", "schedulingGates"),
-    *("resourceClaims", "priority"),
-)
-_POD_STATUS: Final = (
-    *("phase", "conditions", "resourceClaimStatuses", "extendedResourceClaimStatus"),
-    "nominatedNodeName",
-)
-_REDUCERS: Final[Mapping[str, Callable[[Raw], dict[str, Any]]]] = {"Pod": _pod, "Node": _node}
+def _documents(path: Path) -> Iterator[Document | Unreadable]:
+    if not archive.is_archive(path):
+        yield from read_files([path], limit=MAX_SNAPSHOT_BYTES)
+        return
+    files = archive.unpack(path)
+    # Of a node that could not ask an API server there is only what the node says of itself.
+    places = (archive.CLUSTER, f"{archive.NODE}{_OF_NODE}")
+    place = next((one for one in places if f"{one}{_HEADER_FILE}" in files), archive.CLUSTER)
+    for name in sorted(files):
+        if name.startswith(place):
+            yield from read_text(f"{path}:{name}", files[name])

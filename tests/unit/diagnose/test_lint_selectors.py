@@ -251,8 +251,10 @@ def test_reads_know_map_domain_and_name_in_every_notation() -> None:
             ["DRG414"],
         ),
         (
-            "'productName' in device.attributes['gpu.dragoon.dev'] && "
-            "device.attributes['gpu.dragoon.dev'].productName.contains('H100')",
+            (
+                "'productName' in device.attributes['gpu.dragoon.dev'] && "
+                "device.attributes['gpu.dragoon.dev'].productName.contains('H100')"
+            ),
             [],
         ),
     ],

@@ -55,7 +55,7 @@ def _dropped(evidence: Evidence) -> Iterator[Problem]:
 
 def _no_class(evidence: Evidence) -> Iterator[Problem]:
     snapshot = known(evidence.cluster)
-    there = {identity(one)[1] for one in snapshot.classes}
+    there = {identity(one)[1] for one in installed.objects_of(snapshot, CLASSES)}
     wanted: dict[str, None] = {}
     for device in installed.devices_of(snapshot, evidence.driver_name):
         wanted[device.class_name] = None

@@ -1,0 +1,214 @@
+"""Collects what a maintainer needs of a node and a cluster: tasks that fail one by one.
+
+Reads only. What the tasks give is redacted (`diagnose.redacting`) before it is anywhere.
+"""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from dragoon.app import cdi_view, mig_view, node_claims, status_view, usage_view
+from dragoon.app.config import PluginConfig
+from dragoon.app.evidence import cluster, node
+from dragoon.diagnose import saving
+from dragoon.diagnose.archive import CLUSTER, NODE
+from dragoon.diagnose.checking import Evidence, run
+from dragoon.diagnose.gathering import gather
+from dragoon.errors import DragoonError
+from dragoon.kube.port import EVENTS, Api, Object
+
+Files = Mapping[str, Any]
+"""JSON data by the name of the file in the dump."""
+TASK_SECONDS: Final = 60.0
+_OURS: Final = "dragoon"
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """Something to collect, and how."""
+
+    name: str
+    collect: Callable[[], Awaitable[Files]]
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """What a task gave. error: why it gave nothing, empty if it did."""
+
+    name: str
+    files: Files
+    seconds: float
+    error: str = ""
+
+    def data(self) -> dict[str, Any]:
+        """For the table of contents."""
+        return {
+            "name": self.name,
+            "ok": not self.error,
+            "seconds": round(self.seconds, 3),
+            "error": self.error,
+            "files": sorted(self.files),
+        }
+
+
+async def collect(tasks: Sequence[Task], *, seconds: float = TASK_SECONDS) -> tuple[Done, ...]:
+    """Runs the tasks one after the other, each for at most so long; one that fails costs no other."""
+    return tuple([await _done(task, seconds) for task in tasks])
+
+
+async def _done(task: Task, seconds: float) -> Done:
+    start = time.monotonic()
+    files: Files = {}
+    error = ""
+    try:
+        async with asyncio.timeout(seconds):
+            files = await task.collect()
+    except TimeoutError:
+        error = f"not done within {seconds:g} s"
+    except DragoonError as raised:
+        error = str(raised)
+    except Exception as raised:  # noqa: BLE001 - the rest of the dump tells more about it
+        error = f"internal fault: {type(raised).__name__}: {raised}"
+    return Done(task.name, files, time.monotonic() - start, error)
+
+
+def cluster_tasks(api: Api, source: str, config: PluginConfig) -> tuple[Task, ...]:
+    """What an API server tells."""
+
+    async def objects() -> Files:
+        found = saving.contents(await gather(api, source=source))
+        return {f"{CLUSTER}{name}": data for name, data in found.items()}
+
+    async def events() -> Files:
+        listing = await api.list(EVENTS)
+        ours = [_event(one) for one in listing.items if _is_ours(one)]
+        return {"cluster-events.json": ours}
+
+    async def checks() -> Files:
+        seen = await cluster.gather(_evidence(config), api, source=source)
+        report = run(seen, ("api", "gang"))
+        return {"cluster-checks.json": [one.data() for one in report.results]}
+
+    return Task("cluster", objects), Task("events", events), Task("cluster-checks", checks)
+
+
+def node_tasks(config: PluginConfig, runtime: Path | None) -> tuple[Task, ...]:
+    """What this node tells."""
+
+    async def checks() -> Files:
+        seen = await node.gather(_evidence(config), config, runtime)
+        report = run(seen, ("host", "runtime", "kubelet", "state"))
+        return {f"{NODE}checks.json": [one.data() for one in report.results]}
+
+    def standing() -> Files:
+        found = saving.contents(status_view.look(config))
+        return {f"{NODE}snapshot/{name}": data for name, data in found.items()}
+
+    def journal() -> Files:
+        found = node_claims.contents(config)
+        return {
+            f"{NODE}journal.json": {
+                "entries": [msgspec.to_builtins(one, str_keys=True) for one in found.held],
+                "problems": list(node_claims.problems(found)),
+            }
+        }
+
+    def specs() -> Files:
+        found = cdi_view.specs(config, None)
+        return {
+            f"{NODE}cdi.json": [
+                {
+                    "claim": str(one.claim),
+                    "file": str(one.file),
+                    "state": one.state.value,
+                    "spec": without_values(msgspec.to_builtins(one.spec)),
+                }
+                for one in found.written
+            ]
+        }
+
+    return (
+        Task("node-checks", checks),
+        _blocking("node", standing),
+        _blocking("journal", journal),
+        _blocking("cdi", specs),
+        _blocking("mig", lambda: _mig(config)),
+        _blocking("usage", lambda: _usage(config)),
+        _blocking("settings", lambda: {f"{NODE}settings.json": msgspec.to_builtins(config)}),
+    )
+
+
+def without_values(spec: Any) -> Any:
+    """A CDI spec without values of variables and arguments of hooks."""
+    if isinstance(spec, list | tuple):
+        return [without_values(one) for one in spec]
+    if not isinstance(spec, Mapping):
+        return spec
+    kept = {key: without_values(value) for key, value in spec.items() if key != "args"}
+    if "env" in spec:
+        kept["env"] = [str(one).partition("=")[0] for one in spec["env"]]
+    return kept
+
+
+def _blocking(name: str, look: Callable[[], Files]) -> Task:
+    return Task(name, lambda: asyncio.to_thread(look))
+
+
+def _evidence(config: PluginConfig) -> Evidence:
+    return Evidence(driver_name=config.driver_name)
+
+
+def _mig(config: PluginConfig) -> Files:
+    division = mig_view.look(config)
+    cards = [
+        {
+            "gpu": str(card.card.address),
+            "enabled": card.card.mode.enabled,
+            "profiles": [one.name for one in card.card.profiles],
+            "instances": [
+                {
+                    "profile": one.profile.name,
+                    "placement": str(one.placement),
+                    "uuid": one.uuid or "",
+                    "claim": card.owner(one),
+                }
+                for one in card.instances
+            ],
+        }
+        for card in division.cards
+    ]
+    return {f"{NODE}mig.json": {"cards": cards, "problems": list(division.problems)}}
+
+
+def _usage(config: PluginConfig) -> Files:
+    found = usage_view.look_at_usage(config)
+    return {f"{NODE}usage.json": msgspec.to_builtins(found, str_keys=True)}
+
+
+def _is_ours(event: Object) -> bool:
+    return str(event.get("reportingController") or "").startswith(_OURS)
+
+
+def _event(event: Object) -> Object:
+    regarding = event.get("regarding") or {}
+    kept = {
+        name: event.get(name)
+        for name in (
+            "eventTime",
+            "type",
+            "reason",
+            "action",
+            "note",
+            "reportingController",
+            "series",
+        )
+    }
+    return {
+        **kept,
+        "regarding": {name: regarding.get(name) for name in ("kind", "namespace", "name", "uid")},
+    }

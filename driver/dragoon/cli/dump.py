@@ -1,0 +1,135 @@
+"""`dragoon dump`: one file with what a maintainer needs, and without secrets."""
+
+import asyncio
+import os
+import sys
+import time
+from pathlib import Path
+from typing import Any, Final
+
+import click
+
+from dragoon.app import hardware
+from dragoon.app.config import PluginConfig
+from dragoon.cli import exits, settings
+from dragoon.cli.output import print_next
+from dragoon.errors import ConfigError, DragoonError, InvalidInputError, StateError
+
+_PATH: Final = click.Path(path_type=Path)
+_STDOUT: Final = "-"
+
+
+@click.command()
+@click.option(
+    "-o",
+    "--output",
+    "target",
+    default="",
+    metavar="FILE",
+    help="The new file, - for stdout.  [default: dragoon-dump-TIME.tar.gz]",
+)
+@click.option("--local", is_flag=True, help="This node alone, without asking an API server.")
+@click.option(
+    "--kubeconfig", type=_PATH, help="How to reach the cluster; as for kubectl without it."
+)
+@click.option(
+    "--runtime-config",
+    type=_PATH,
+    help="What `containerd config dump` or `crio status config` printed.",
+)
+@click.option("--timeout", default=60.0, show_default=True, help="Seconds for each task.")
+@settings.setting_options(
+    *hardware.SETTINGS,
+    *("driver_name", "forms", "mig_profiles", "kubelet_root", "state_dir", "cdi_root"),
+    *("cgroup_root", "listen"),
+)
+def command(
+    *,
+    target: str,
+    local: bool,
+    kubeconfig: Path | None,
+    runtime_config: Path | None,
+    timeout: float,
+    **options: Any,
+) -> int:
+    """Collect what a maintainer needs into one file, for --snapshot of every other command.
+
+    From a laptop it holds the cluster, on a node the node too. Each task fails alone: what could not
+    be collected is told here, and in dump.json of the archive, which also lists what is left out:
+    environment, commands, images, annotations and configs of others. Names, labels and selectors
+    are in it: look before you send it. From a pod: kubectl exec POD -- dragoon dump -o - > FILE
+    """
+    config = settings.load(options)
+    name = target or time.strftime("dragoon-dump-%Y%m%d-%H%M%S.tar.gz", time.gmtime())
+    if name != _STDOUT and Path(name).exists():
+        raise InvalidInputError(f"--output: found a file {name}, allowed is the name of a new one")
+    data, errors, count = asyncio.run(
+        _collect(config, kubeconfig, runtime_config, local=local, seconds=timeout)
+    )
+    _write(name, data)
+    for error in errors:
+        click.echo(f"note: not collected: {error}", err=True)
+    if name != _STDOUT:
+        click.echo(name)
+        print_next(f"dragoon status --snapshot {name}")
+    return exits.UNREACHABLE if len(errors) == count else exits.FINE
+
+
+async def _collect(
+    config: PluginConfig,
+    kubeconfig: Path | None,
+    runtime: Path | None,
+    *,
+    local: bool,
+    seconds: float,
+) -> tuple[bytes, list[str], int]:
+    """The archive, what could not be collected, and how many tasks there were."""
+    from dragoon.app import dumping  # noqa: PLC0415 - a second: not for --help
+    from dragoon.app.evidence import node  # noqa: PLC0415
+    from dragoon.diagnose import archive  # noqa: PLC0415
+    from dragoon.diagnose.redacting import REDACTED  # noqa: PLC0415
+    from dragoon.kube.connecting import connect  # noqa: PLC0415
+
+    tasks: list[dumping.Task] = []
+    api = None
+    missing: list[str] = []
+    if not local:
+        try:
+            api = await connect(kubeconfig)
+            tasks += dumping.cluster_tasks(api, api.server, config)
+        except ConfigError as error:
+            if kubeconfig is not None:
+                raise
+            missing.append(f"cluster: {error.message}")
+    here = local or node.is_node(config)
+    try:
+        tasks += dumping.node_tasks(config, runtime) if here else ()
+        done = await dumping.collect(tasks, seconds=seconds)
+    finally:
+        if api is not None:
+            await api.close()
+    now = int(time.time())
+    files = {name: data for one in done for name, data in one.files.items()}
+    contents = {
+        "created": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(now)),
+        "tasks": [one.data() for one in done],
+        "missing": missing,
+        "redacted": list(REDACTED),
+    }
+    errors = [*missing, *(f"{one.name}: {one.error}" for one in done if one.error)]
+    return archive.pack(files, contents, created=now), errors, len(done) + len(missing)
+
+
+def _write(name: str, data: bytes) -> None:
+    """A new file, mode 0600, or stdout. Raises StateError."""
+    if name == _STDOUT:
+        if sys.stdout.isatty():
+            raise DragoonError("the archive is not for a terminal", hint="redirect it into a file")
+        sys.stdout.buffer.write(data)
+        return
+    try:
+        opened = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with os.fdopen(opened, "wb") as file:
+            file.write(data)
+    except OSError as error:
+        raise StateError(f"{name}: cannot be written: {error.strerror}") from error
