@@ -41,6 +41,7 @@ VALUES = {
         *("--set", "admissionPolicies.voidVisibleDevices=false"),
         *("--set", "admissionPolicies.ownSlices=false"),
         *("--set", "admissionPolicies.opaqueConfig=false", "--set", "gangs.crd=false"),
+        *("--set", "kueue.enabled=false"),
     ),
 }
 
@@ -121,6 +122,7 @@ def test_what_is_switched_off_is_not_installed(render: Render) -> None:
     assert not of_kind(bare, "DeviceClass", "CustomResourceDefinition")
     names = {one["metadata"]["name"] for one in bare}
     assert "dragoon-kubelets-read-claims" not in names
+    assert "dragoon-controller-kueue" not in names
     policies = of_kind(bare, "MutatingAdmissionPolicy", "ValidatingAdmissionPolicy")
     assert {one["metadata"]["name"].partition(".")[0] for one in policies} == {
         "gate",
