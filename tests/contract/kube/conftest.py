@@ -1,5 +1,6 @@
 """The servers that must behave alike: in process, the same behind HTTP, and a real one."""
 
+import contextlib
 import os
 import uuid
 from collections.abc import AsyncIterator
@@ -12,6 +13,7 @@ from dragoon.kube.connecting import connect
 from dragoon.kube.memory import MemoryApi
 from dragoon.kube.port import NAMESPACES
 from dragoon.kube.serving import EmbeddedApi
+from tests.contract.kube.policies import Place, in_force
 from tests.contract.kube.servers import REAL, Server
 
 # One skip (test_real_server) says that the real one is missing, not one for each test.
@@ -47,3 +49,21 @@ async def server(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterato
                 continue
         await api.close()
         await embedded.stop()
+
+
+@pytest.fixture
+async def place(tmp_path: Path) -> AsyncIterator[Place]:
+    admin = Path(os.environ[REAL])
+    api = await connect(admin)
+    server = Server(api, uuid.uuid4().hex[:8])
+    found = Place(server, admin, tmp_path, [api])
+    try:
+        await found.install()
+        await in_force(found)
+        yield found
+    finally:
+        for resource, name in reversed(server.made):
+            with contextlib.suppress(ApiNotFoundError):
+                await api.delete(resource, name)
+        for client in found.clients:
+            await client.close()

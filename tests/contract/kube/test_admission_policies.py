@@ -1,174 +1,28 @@
 """The policies of deploy/ on a real API server: slices, opaque configs, visible devices."""
 
 import asyncio
-import contextlib
 import os
-import uuid
-from collections.abc import AsyncIterator
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
 
 import pytest
-import yaml
 
-from dragoon.api.names import DRIVER_NAME
-from dragoon.app import permissions
-from dragoon.errors import ApiForbiddenError, ApiInvalidError, ApiNotFoundError, DragoonError
-from dragoon.kube.connecting import connect
+from dragoon.errors import ApiForbiddenError, ApiInvalidError, DragoonError
 from dragoon.kube.port import (
     CLAIMS,
     CLASSES,
     NAMESPACES,
-    NODES,
     PODS,
     SLICES,
     TEMPLATES,
-    Api,
     Object,
     PatchKind,
-    Resource,
 )
-from tests.contract.kube.accounts import BINDINGS, ROLES, account, as_account
-from tests.contract.kube.servers import REAL, Server
+from tests.contract.kube.policies import Place, voided
+from tests.contract.kube.servers import REAL
 
 pytestmark = pytest.mark.e2e
 
 if REAL not in os.environ:
     pytest.skip(f"{REAL} is not set", allow_module_level=True)
-
-POLICIES = Path(__file__).parents[3] / "deploy/policies"
-PLUGIN = "dragoon-plugin"
-HOME = "system:serviceaccount:dragoon-system:"
-
-
-@dataclass
-class Place:
-    """A namespace, two nodes, and the policies as they would be for a plugin in this namespace."""
-
-    server: Server
-    admin: Path
-    folder: Path
-    clients: list[Api]
-
-    @property
-    def api(self) -> Api:
-        return self.server.api
-
-    @property
-    def driver(self) -> str:
-        return f"gpu-{self.server.unique}.dragoon.dev"
-
-    async def install(self) -> None:
-        await self.server.create(NAMESPACES, {"metadata": {"name": self.server.namespace}})
-        for name in ("a", "b"):
-            node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": self.node(name)}}
-            await self.server.create(NODES, node)
-        await account(self.server, PLUGIN)
-        kinds = {"ClusterRole": ROLES, "ClusterRoleBinding": BINDINGS}
-        for body in permissions.objects(
-            self.driver, service_account=PLUGIN, namespace=self.server.namespace
-        ):
-            await self.server.create(kinds[body["kind"]], body)
-        for name in ("own-slices", "opaque-config", "void-visible-devices"):
-            await self._policy(name)
-
-    def node(self, name: str) -> str:
-        return f"{name}-{self.server.unique}"
-
-    async def _policy(self, name: str) -> None:
-        """As the chart installs it: for this driver, and for a plugin in this namespace."""
-        text = (POLICIES / f"{name}.yaml").read_text("utf-8")
-        text = text.replace(HOME, f"system:serviceaccount:{self.server.namespace}:")
-        for body in yaml.safe_load_all(text.replace(DRIVER_NAME, self.driver)):
-            kind = body["kind"]
-            plural = f"{kind.lower()[:-1]}ies" if kind.endswith("y") else f"{kind.lower()}s"
-            resource = Resource(
-                "admissionregistration.k8s.io", "v1", plural, kind, namespaced=False
-            )
-            await self.server.create(resource, body)
-
-    async def plugin(self, node: str | None) -> Api:
-        api = await as_account(self.server, PLUGIN, self.admin, self.folder, node=node)
-        self.clients.append(api)
-        return api
-
-    def slice(self, node: str, driver: str = "") -> Object:
-        return {
-            "apiVersion": SLICES.api_version,
-            "kind": SLICES.kind,
-            "metadata": {"name": f"s-{uuid.uuid4().hex[:8]}"},
-            "spec": {
-                "driver": driver or self.driver,
-                "nodeName": self.node(node),
-                "pool": {"name": node, "generation": 1, "resourceSliceCount": 1},
-                "devices": [],
-            },
-        }
-
-    def claim(self, parameters: Any) -> Object:
-        config = [{"opaque": {"driver": self.driver, "parameters": parameters}}]
-        requests = [{"name": "g", "exactly": {"deviceClassName": "gpu"}}]
-        return {
-            "apiVersion": CLAIMS.api_version,
-            "kind": CLAIMS.kind,
-            "metadata": {"name": f"c-{uuid.uuid4().hex[:8]}", "namespace": self.server.namespace},
-            "spec": {"devices": {"requests": requests, "config": config}},
-        }
-
-    def pod(self, *containers: Object, **spec: Any) -> Object:
-        return {
-            "apiVersion": PODS.api_version,
-            "kind": PODS.kind,
-            "metadata": {"name": f"p-{uuid.uuid4().hex[:8]}", "namespace": self.server.namespace},
-            "spec": {"containers": list(containers), **spec},
-        }
-
-
-@pytest.fixture
-async def place(tmp_path: Path) -> AsyncIterator[Place]:
-    admin = Path(os.environ[REAL])
-    api = await connect(admin)
-    server = Server(api, uuid.uuid4().hex[:8])
-    found = Place(server, admin, tmp_path, [api])
-    try:
-        await found.install()
-        await _in_force(found)
-        yield found
-    finally:
-        for resource, name in reversed(server.made):
-            with contextlib.suppress(ApiNotFoundError):
-                await api.delete(resource, name)
-        for client in found.clients:
-            await client.close()
-
-
-async def _in_force(place: Place) -> None:
-    """A policy takes effect some tenths of a second after it was written."""
-    plugin = await place.plugin(place.node("a"))
-    async with asyncio.timeout(30):
-        while not (  # noqa: ASYNC110 - nobody announces it
-            await _refused(plugin.create(SLICES, place.slice("b"), dry_run=True))
-            and await _refused(place.api.create(CLAIMS, place.claim({}), dry_run=True))
-            and await _voided(place)
-        ):
-            await asyncio.sleep(0.1)
-
-
-async def _refused(call: Any) -> bool:
-    try:
-        await call
-    except (ApiForbiddenError, ApiInvalidError):
-        return True
-    return False
-
-
-async def _voided(place: Place) -> bool:
-    try:
-        made = await place.api.create(PODS, place.pod({"name": "c", "image": "i"}), dry_run=True)
-    except DragoonError:
-        return False  # a new namespace has its ServiceAccount a moment later
-    return bool(made["spec"]["containers"][0].get("env"))
 
 
 async def test_a_plugin_writes_slices_of_its_own_node_and_driver_only(place: Place) -> None:
@@ -211,7 +65,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize("wrong", WRONG)
-async def test_mistakes_in_configs_are_refused_when_they_are_written(
+async def test_mistakes_in_configs_arerefused_when_they_are_written(
     place: Place, wrong: str
 ) -> None:
     parameters, told = WRONG[wrong]
@@ -327,7 +181,7 @@ async def test_no_claim_and_no_count_of_nothing_makes_gpus_visible(place: Place)
     ],
     ids=["twice", "void at first", "from nowhere", "from an annotation"],
 )
-async def test_a_variable_that_cannot_be_set_is_refused(place: Place, env: list[Object]) -> None:
+async def test_a_variable_that_cannot_be_set_isrefused(place: Place, env: list[Object]) -> None:
     pod = place.pod({"name": "c", "image": "i", "env": env})
     try:
         made = await place.api.create(PODS, pod, dry_run=True)
@@ -359,5 +213,5 @@ async def test_a_namespace_can_be_left_alone(place: Place) -> None:
     label = {"metadata": {"labels": {"dragoon.dev/visible-devices": "unmanaged"}}}
     await place.api.patch(NAMESPACES, place.server.namespace, label, kind=PatchKind.MERGE)
     async with asyncio.timeout(30):
-        while await _voided(place):  # noqa: ASYNC110 - nobody announces it
+        while await voided(place):  # noqa: ASYNC110 - nobody announces it
             await asyncio.sleep(0.1)
