@@ -84,6 +84,8 @@ class Condition(enum.StrEnum):
     """The minimum of members is bound now. Goes back to False when one is lost."""
     RESERVED = "Reserved"
     """Devices are kept for it until all that it needs are free; only there while that is so."""
+    PROVISIONED = "Provisioned"
+    """What an autoscaler says of the nodes that were asked for; only there where any were."""
 
 
 class Owner(Wire, frozen=True, kw_only=True):

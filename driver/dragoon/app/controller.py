@@ -35,6 +35,7 @@ from dragoon.gang.looking import Looker
 from dragoon.gang.planning import Planner
 from dragoon.gang.protocol.executing import Executor, Written
 from dragoon.gang.protocol.model import Settings
+from dragoon.gang.provisioning.asking_for_nodes import Provisioning
 from dragoon.gang.queueing import Queue
 from dragoon.gang.remembering import Pace
 from dragoon.gang.reserving import Reserving
@@ -98,6 +99,13 @@ class Controller:
         self._queue: Queue[FamilyKey] = Queue(clock)
         self.world = World(self._copies, Listener(self._changed, self._room, self._swept))
         self._cleaning = Cleaning(self.world, executor)
+        self._provisioning = Provisioning(
+            writing,
+            self.world,
+            class_name=config.provisioning_class,
+            changed=self._changed,
+            again=(pace or Pace()).served,
+        )
         looker = Looker(
             writing,
             self.world,
@@ -105,6 +113,7 @@ class Controller:
             settings=protocol or config.protocol,
             reporter=self._reporter,
             again=self._again,
+            provisioning=self._provisioning,
             executor=executor,
             pace=pace,
             clock=clock,
@@ -201,6 +210,7 @@ class Controller:
                 for resource, informer in self._copies.informers.items()
             ),
             Part("groups of others", self._copies.groups.run),
+            Part("requests for nodes", self._provisioning.follow),
             Part("events", self._events.run),
             Part("gate", self._prove),
             Part("leading", self._stand),
@@ -216,6 +226,7 @@ class Controller:
         try:
             # What another leader wrote last may not have come by the watches yet (case C37).
             await self._copies.refresh()
+            await self._provisioning.settled()
             async with asyncio.TaskGroup() as group:
                 for part in (
                     *((Part("kueue", self._kueue.run),) if self._config.kueue == "auto" else ()),

@@ -117,6 +117,13 @@ class ControllerConfig(msgspec.Struct, frozen=True, kw_only=True, rename="camel"
             description="How long a Workload has to fit nowhere, not even in an empty cluster, before it is rejected.",
         ),
     ] = 600.0
+    provisioning_class: Annotated[
+        str,
+        Meta(
+            pattern="^$|^[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?$",
+            description="The class of the ProvisioningRequest for a gang without room whose pods name none; empty: none is made.",
+        ),
+    ] = ""
     proof_class: Annotated[
         str,
         Meta(

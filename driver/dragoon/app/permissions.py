@@ -19,8 +19,10 @@ from dragoon.kube.port import (
     JOBS,
     LEASES,
     NODES,
+    POD_TEMPLATES,
     PODS,
     PRIORITY_CLASSES,
+    PROVISIONING_REQUESTS,
     SLICES,
     TAINT_RULES,
     TEMPLATES,
@@ -140,6 +142,12 @@ CONTROLLER_RULES: Final = (
         "keeping kube-scheduler off the pools of a gang, and off what was given twice",
     ),
     *(Rule(kind, _LOOKED_AT, "groups of other projects, where there are any") for kind in _GROUPS),
+    Rule(
+        PROVISIONING_REQUESTS,
+        (*_LOOKED_AT, "create", "delete"),
+        "asking an autoscaler for nodes, where there is one that takes requests",
+    ),
+    Rule(POD_TEMPLATES, ("create",), "what pods such a request is for"),
     Rule(GANGS, (*_LOOKED_AT, "create", "patch", "delete"), "gangs made from labels"),
     Rule(GANGS, ("patch",), "the plan's journal, and how a gang stands", subresource="status"),
     Rule(

@@ -5,7 +5,6 @@ Of what was found out about each, nothing is in the API: a new leader asks the p
 
 from collections.abc import Callable, Mapping
 
-from dragoon.allocator.gang.model import NoRoom
 from dragoon.gang.remembering import Memory, Pace
 from dragoon.gang.waiting.freed import Freed
 from dragoon.gang.waiting.ranking import Rank
@@ -34,15 +33,9 @@ class Line:
         return memory is not None and memory.is_refused and memory.woken
 
     def waits(self, uid: str) -> bool:
-        """Whether the gang was found to have no room, and may have some one day."""
+        """Whether the gang has no room, and may have some one day without another fleet."""
         memory = self._memories.get(uid)
-        return (
-            memory is not None
-            and memory.is_refused
-            and isinstance(memory.outcome, NoRoom)
-            and not memory.is_hopeless
-            and not memory.faulty
-        )
+        return memory is not None and memory.has_no_room and not memory.is_hopeless
 
     def was_in_vain(self, uid: str) -> bool:
         """Whether a short while ago there was nothing that could be kept for the gang."""

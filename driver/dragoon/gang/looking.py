@@ -35,6 +35,7 @@ from dragoon.gang.protocol.deciding import decide
 from dragoon.gang.protocol.executing import Executor
 from dragoon.gang.protocol.facts import pool_id
 from dragoon.gang.protocol.model import Backlog, GangView, Kind, Member, Settings
+from dragoon.gang.provisioning.asking_for_nodes import Provisioning
 from dragoon.gang.records import JobRecord, PodRecord
 from dragoon.gang.remembering import Case, Memory, Pace, Reporter
 from dragoon.gang.telling import Telling
@@ -62,6 +63,7 @@ class Looker:
         settings: Settings,
         reporter: Reporter,
         again: Callable[[GangObject, float], None],
+        provisioning: Provisioning | None = None,
         executor: Executor | None = None,
         pace: Pace | None = None,
         clock: Callable[[], float] = time.monotonic,
@@ -71,6 +73,7 @@ class Looker:
         self._settings = settings
         self._reporter = reporter
         self._again = again
+        self._provisioning = provisioning
         self._executor = executor or Executor(api)
         self._pace = pace or Pace()
         self._clock = clock
@@ -83,6 +86,7 @@ class Looker:
             pace=self._pace,
             stuck_after=settings.stuck_after,
             keeping=self._planning.questions.keeping,
+            provisioning=provisioning,
             again=again,
             clock=clock,
             now=now,
@@ -148,17 +152,19 @@ class Looker:
         due = self._planning.due(memory)
         if due is not None:
             self._again(case.gang, due)
-        await self._reserve(case, memory)
+        await self._help_waiting(case, memory)
         await self._telling.tell(case, members, notes, memory)
 
-    async def _reserve(self, case: Case, memory: Memory) -> None:
-        """Journals what is to be kept for the gang; the next look fences it."""
+    async def _help_waiting(self, case: Case, memory: Memory) -> None:
+        """Journals what is to be kept for a gang (its next look fences that); asks for nodes."""
         found, memory.reservation = memory.reservation, None
         gang = self._world.copies.gangs.get(case.gang.name, case.gang.namespace)
-        if found is None or gang is None or gang.uid != case.gang.uid or gang.status.plan:
+        if gang is None or gang.uid != case.gang.uid or gang.status.plan is not None:
             return
-        if await self._write(gang, [Reserve(asking.gang_ref(gang), found)]):
+        if found is not None and await self._write(gang, [Reserve(asking.gang_ref(gang), found)]):
             self._again(gang, self._clock())
+        if self._provisioning is not None:
+            await self._provisioning.ask(gang, case.pods, has_no_room=memory.has_no_room)
 
     def _now_of(self, case: Case) -> Case:
         """The case with its pods as the copies have them now: what was just written shows."""

@@ -91,6 +91,11 @@ class Memory:
         return self.proposal is not None and bool(self.proposal.refusal)
 
     @property
+    def has_no_room(self) -> bool:
+        """Whether the planner's last answer was just that; nothing is wrong with the gang."""
+        return self.is_refused and isinstance(self.outcome, NoRoom) and not self.faulty
+
+    @property
     def is_hopeless(self) -> bool:
         """Whether not even an empty cluster had room."""
         return isinstance(self.outcome, NoRoom) and self.outcome.never

@@ -10,6 +10,7 @@ from dragoon.api.gang import GangObject, GangStatus
 from dragoon.errors import ApiConflictError
 from dragoon.gang.protocol.actions import Note
 from dragoon.gang.protocol.model import Member
+from dragoon.gang.provisioning.asking_for_nodes import Provisioning
 from dragoon.gang.remembering import Case, Memory, Pace, Reporter
 from dragoon.gang.standing.sight import Sight
 from dragoon.gang.standing.telling import is_urgent, merge_patch, status_of
@@ -31,6 +32,7 @@ class Telling:
         pace: Pace,
         stuck_after: float,
         keeping: Keeping,
+        provisioning: Provisioning | None,
         again: Callable[[GangObject, float], None],
         clock: Callable[[], float] = time.monotonic,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
@@ -41,6 +43,7 @@ class Telling:
         self._pace = pace
         self._stuck_after = stuck_after
         self._keeping = keeping
+        self._provisioning = provisioning
         self._again = again
         self._clock = clock
         self._now = now
@@ -67,6 +70,7 @@ class Telling:
             blockers=self._blockers(memory.outcome),
             room=self._room(memory.vacated),
             kept=self._kept(gang),
+            provisioned=self._provisioned(gang, case, memory),
             hints=case.hints,
             stuck_after=self._stuck_after,
         )
@@ -102,6 +106,14 @@ class Telling:
         """What is kept for the gang and for whom it waits, in words."""
         found = self._keeping.kept(gang, self._now())
         return "" if found is None else found.told()
+
+    def _provisioned(
+        self, gang: GangObject, case: Case, memory: Memory
+    ) -> tuple[str, str, str] | None:
+        """What came of asking an autoscaler for nodes."""
+        if self._provisioning is None:
+            return None
+        return self._provisioning.told(gang, case.pods, has_no_room=memory.has_no_room)
 
     def _room(self, vacated: Vacated | None) -> tuple[str, ...]:
         """Who could make room, while all of them are there."""

@@ -58,6 +58,10 @@ KOORDINATOR_GROUPS = Resource(
 KAI_GROUPS = Resource("scheduling.run.ai", "v2alpha2", "podgroups", "PodGroup", namespaced=True)
 POD_GANGS = Resource("scheduler.grove.io", "v1alpha1", "podgangs", "PodGang", namespaced=True)
 JOB_SETS = Resource("jobset.x-k8s.io", "v1alpha2", "jobsets", "JobSet", namespaced=True)
+PROVISIONING_REQUESTS = Resource(
+    "autoscaling.x-k8s.io", "v1", "provisioningrequests", "ProvisioningRequest", namespaced=True
+)
+POD_TEMPLATES = Resource("", "v1", "podtemplates", "PodTemplate", namespaced=True)
 RAY_CLUSTERS = Resource("ray.io", "v1", "rayclusters", "RayCluster", namespaced=True)
 PRIORITY_CLASSES = Resource(
     "scheduling.k8s.io", "v1", "priorityclasses", "PriorityClass", namespaced=False

@@ -48,11 +48,17 @@ async def _only_of(bed: Bed, gang: str) -> bool:
     return {rule["metadata"]["labels"][LABEL] for rule in await bed.rules()} == {gang}
 
 
-async def test_a_gang_that_does_not_fit_the_cluster_is_told_never() -> None:
+async def test_a_gang_that_does_not_fit_the_cluster_is_told_so_and_whether_nodes_would_help() -> (
+    None
+):
     async with Bed(nodes=1).up() as bed, bed.controller():
+        await bed.template("triple", 3)  # No three of the four are linked.
+        await bed.job("odd", 1, template="triple")
+        gang = await bed.phase("odd", "Waiting")
+        assert condition(gang, "Placed")[:2] == ("False", "Never")
         await bed.job("huge", 3, template="pair")
         gang = await bed.phase("huge", "Waiting")
-        assert condition(gang, "Placed")[:2] == ("False", "Never")
+        assert condition(gang, "Placed")[:2] == ("False", "NoRoom")
         assert not await bed.allocated()
 
 

@@ -16,6 +16,9 @@ ELSEWHERE: Final = {
     ("create", "pods/eviction"),
     ("patch", "jobs"),
     ("patch", "devicetaintrules"),
+    # Nodes that an autoscaler is asked for (test_provisioning).
+    *((verb, "provisioningrequests") for verb in ("list", "watch", "create", "delete")),
+    ("create", "podtemplates"),
     # An event that comes again is counted (tests/unit/kube/test_events).
     ("patch", "events"),
 }

@@ -42,6 +42,7 @@ def no_room(snapshot: PlacementSnapshot, failed: Failed, steps: int) -> NoRoom:
     lacks, told = missing(snapshot, case, failed.terrain, stand)
     fitting, wanted = stand.members(case.shapes), len(case.core)
     never = _never(snapshot, case, failed, steps)
+    advice = _Advice(snapshot, case, failed, stand, steps)
     message = "each member fits, but not all of them together"
     if lacks:
         message = f"{fitting} of {wanted} members fit; {lacks[0].members[0]} lacks: {lacks[0].what}"
@@ -51,8 +52,9 @@ def no_room(snapshot: PlacementSnapshot, failed: Failed, steps: int) -> NoRoom:
         fitting=fitting,
         wanted=wanted,
         missing=lacks,
-        change=_Advice(snapshot, case, failed, stand, steps).change(never=never),
+        change=advice.change(never=never),
         explanation=tuple(told),
+        grows=never and advice.with_nodes() is not None,
     )
 
 
@@ -85,7 +87,7 @@ class _Advice:
             self._released,
             self._with_room,
         ]
-        others = [self._anywhere, self._smaller, self._with_nodes]
+        others = [self._anywhere, self._smaller, self.with_nodes]
         for attempted in others if never else [*waiting, *others]:
             found = attempted()
             if found is not None:
@@ -152,7 +154,8 @@ class _Advice:
             Change("size", f"it fits with size {size}") if self._fits(self._snapshot, ask) else None
         )
 
-    def _with_nodes(self) -> Change | None:
+    def with_nodes(self) -> Change | None:
+        """More nodes like the one that there is most room on."""
         shape, lacking = self._first_short()
         terrain = self._failed.terrain
         rooms = {

@@ -187,7 +187,7 @@ class Change(NamedTuple):
 class NoRoom:
     """No placement exists. never: not even with everything released that others hold.
 
-    message: one sentence. fitting, wanted: members. explanation: line by line, the nearest node's
+    grows: that is so, and with more nodes like one there is it would fit. message: one sentence. fitting, wanted: members. explanation: line by line, the nearest node's
     funnel last.
     """
 
@@ -198,6 +198,7 @@ class NoRoom:
     missing: tuple[Missing, ...] = ()
     change: Change | None = None
     explanation: tuple[str, ...] = ()
+    grows: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -28,6 +28,8 @@ def conditions(sight: Sight) -> tuple[ConditionStatus, ...]:
     ]
     if sight.gang.status.reservation is not None:
         found.append(_condition(Condition.RESERVED, _YES, "Kept", sight.kept))
+    if sight.provisioned is not None:
+        found.append(_condition(Condition.PROVISIONED, *sight.provisioned))
     return tuple(_kept(sight, one) for one in found)
 
 
@@ -86,7 +88,7 @@ def _placed(sight: Sight) -> ConditionStatus:
         )
     match sight.outcome:
         case NoRoom() as found:
-            reason = "Never" if found.never else "NoRoom"
+            reason = "Never" if found.never and not found.grows else "NoRoom"
             return _condition(Condition.PLACED, _NO, reason, found.message)
         case SearchStopped() as stopped:
             return _condition(Condition.PLACED, _NO, "SearchStopped", stopped.message)

@@ -25,7 +25,8 @@ class Sight:
 
     outcome: the planner's last answer, None where it was not asked. blockers: gangs that hold what
     would help. room: who of lower priority could make room, line by line. kept: what is kept
-    for it while it waits, in words. hints: what is known of missing pods and claims, one text each. stuck_after: seconds
+    for it while it waits, in words. provisioned: status, reason and message of what
+    came of asking for nodes, None where nobody asked. hints: what is known of missing pods and claims, one text each. stuck_after: seconds
     for which kube-scheduler has to call a member unschedulable before its node is avoided.
     """
 
@@ -40,6 +41,7 @@ class Sight:
     blockers: Sequence[str] = ()
     room: Sequence[str] = ()
     kept: str = ""
+    provisioned: tuple[str, str, str] | None = None
     hints: Sequence[str] = field(default=())
     stuck_after: float = 30.0
 
