@@ -6,8 +6,9 @@ from dragoon.api.names import FINALIZER
 from dragoon.app import permissions
 from dragoon.errors import ApiConflictError
 from dragoon.gang.discovering.table import OBJECTS
-from dragoon.kube.port import CLAIMS, PODS, TAINT_RULES
+from dragoon.kube.port import CLAIMS, PODS, TAINT_RULES, TEMPLATES
 from tests.scenario.gang.bed import SPACE, Bed, until
+from tests.scenario.gang.kueue import Kueue
 from tests.scenario.gang.others import serve
 from tests.scenario.recording import Recording, rights
 
@@ -88,3 +89,21 @@ def test_the_roles_for_its_own_namespace_are_bound_there() -> None:
     assert kinds["RoleBinding"]["subjects"] == [
         {"kind": "ServiceAccount", "name": "sa", "namespace": "ns"}
     ]
+
+
+async def test_with_kueue_every_call_is_granted_and_nothing_more_is() -> None:
+    async with Bed().up() as bed:
+        kueue = Kueue(bed)
+        kueue.install()
+        await kueue.check()
+        await kueue.flavor()
+        recording = Recording(bed.api)
+        async with bed.controller(recording):
+            await until("the check is active", kueue.is_active)
+            await kueue.queued("train", 2)
+            await kueue.reaches("train", "Ready")
+    plurals = {resource.plural for resource in (*kueue.apis.all, TEMPLATES)}
+    made = {
+        (verb, target) for verb, target in recording.made if target.partition("/")[0] in plurals
+    }
+    assert made == rights(*permissions.KUEUE_RULES)
