@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 import yaml
 
+from dragoon.api.names import TAINT_OTHER_OWNER
 from testbed.bed import Bed
 from testbed.objects import CLASS, container, pod
 from testbed.waiting import until
@@ -96,6 +97,32 @@ def test_c49_counted_gpus_are_held_once_and_go_with_the_pod(
     bed.running(waiting[0], namespace)
 
 
+def test_c52_where_a_device_plugin_offers_the_name_it_is_asked_and_our_devices_are_kept_back(
+    bed: Bed, namespace: str, counted: str
+) -> None:
+    """Two owners of one card: none of them counts it twice, and going back leaves nothing behind."""
+    node = max(bed.plugins)
+    here = {"kubernetes.io/hostname": node}
+    _offer(bed, node, 8)
+    try:
+        _restart(bed, node)
+        until("our devices are tainted", lambda: _tainted(bed, node) == [True] * 8)
+        bed.apply(pod("theirs", namespace, asking("main", _COUNTED, 1), nodeSelector=here))
+        theirs = bed.running("theirs", namespace)
+        assert "extendedResourceClaimStatus" not in theirs["status"]
+        assert not bed.items("resourceclaims", "-n", namespace)
+    finally:
+        bed.kubectl("delete", "pod", "-n", namespace, "--all", "--wait=false")
+        _offer(bed, node, 0)
+        _restart(bed, node)
+    until("they are free again", lambda: _tainted(bed, node) == [False] * 8)
+    assert len(bed.slices(node)) == 1
+    bed.apply(pod("ours", namespace, asking("main", _COUNTED, 1), nodeSelector=here))
+    bed.running("ours", namespace)
+    (devices,) = given(bed, namespace, "ours").values()
+    assert bed.devices_seen("ours", namespace, "main") == (devices, devices)
+
+
 def test_a_counted_member_is_refused_with_the_template_that_it_needs(
     gangs: Gangs, counted: str
 ) -> None:
@@ -156,6 +183,31 @@ def given(bed: Bed, namespace: str, name: str) -> dict[str, set[str]]:
             result["device"] for result in results if result["request"] == mapping["requestName"]
         )
     return devices
+
+
+def _offer(bed: Bed, node: str, count: int) -> None:
+    """What a device plugin would do: so many of the resource on the node, none with 0."""
+    key = _COUNTED.replace("/", "~1")
+    change = {"op": "add", "value": str(count)} if count else {"op": "remove"}
+    patch = [{**change, "path": f"/status/{part}/{key}"} for part in ("capacity", "allocatable")]
+    bed.kubectl(
+        "patch", "node", node, "--subresource=status", "--type=json", "-p", json.dumps(patch)
+    )
+
+
+def _restart(bed: Bed, node: str) -> None:
+    """The plugin looks for other owners at its start, and else every minute."""
+    bed.plugins[node].stop()
+    bed.plugins[node].start_and_wait()
+
+
+def _tainted(bed: Bed, node: str) -> list[bool]:
+    """Of each device of a node, whether it says that it has another owner."""
+    return [
+        any(one["key"] == TAINT_OTHER_OWNER for one in device.get("taints") or ())
+        for part in bed.slices(node)
+        for device in part["spec"].get("devices") or ()
+    ]
 
 
 def _running(bed: Bed, namespace: str) -> list[str]:
