@@ -166,7 +166,9 @@ def _explained(cluster: Cluster, question: _Question) -> Explained:
         message = (
             f"bound to node {node} past kube-scheduler, which alone would allocate: {_INSTEAD}"
         )
-        return replace(answer, state=STRANDED, message=message, placement=placement)
+        return replace(
+            answer, state=STRANDED, message=message, placement=placement, cause=waiting.STRANDED
+        )
     fits = placement.verdict is Verdict.PLACE
     limits = () if pod is None else (f"not looked at: {NOT_LOOKED_AT}",)
     return replace(

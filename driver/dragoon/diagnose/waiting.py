@@ -129,9 +129,20 @@ _TABLE: Final = (
         "The search was given up, or the claim uses something that Dragoon does not evaluate.",
         "The message says which.",
     ),
+    Check(
+        "WAIT017",
+        "error",
+        "Nobody allocates for the pod",
+        "It was bound past kube-scheduler, by `spec.nodeName` or by a scheduler that knows nothing "
+        "of claims, and is in no gang.",
+        "Make it anew without a node of its own, or as a gang of one (docs/other-schedulers.md).",
+    ),
 )
 
 REASONS: Final = {one.code: one for one in _TABLE}
+
+STRANDED: Final = REASONS["WAIT017"]
+"""Of pods, whatever the placement of their claims."""
 
 _STEPS: Final = {
     "selectors of the request": "WAIT003",

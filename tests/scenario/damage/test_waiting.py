@@ -8,7 +8,7 @@ import pytest
 from dragoon.diagnose.explaining import Explained, explain_pod
 from dragoon.diagnose.gathering import gather
 from dragoon.diagnose.waiting import REASONS
-from dragoon.kube.port import CLAIMS, CLASSES, NODES, SLICES, Object
+from dragoon.kube.port import CLAIMS, CLASSES, NODES, PODS, SLICES, Object
 from tests.scenario.damage.cluster_world import DRIVER, NODE, ClusterWorld
 
 Damage = Callable[[ClusterWorld], Awaitable[None]]
@@ -185,6 +185,11 @@ async def the_slices_are_half_there(world: ClusterWorld) -> None:
 @told_as("WAIT016", "does not allocate by derivedAttributes")
 async def the_claim_uses_what_dragoon_does_not_evaluate(world: ClusterWorld) -> None:
     await wish(world, wanted(derivedAttributes=[{"name": "x"}]))
+
+
+@told_as("WAIT017", "past kube-scheduler")
+async def the_pod_was_bound_by_somebody_else(world: ClusterWorld) -> None:
+    await world.api.patch(PODS, "p", {"spec": {"nodeName": NODE}}, namespace="default")
 
 
 @pytest.mark.parametrize(
