@@ -9,6 +9,8 @@ from dragoon.gang.records import PodRecord
 
 LONGEST: Final = 253
 """Characters in one text: it names an object."""
+_SHOWN: Final = 40
+"""Characters of a text in a message: an annotation can have 256 KiB, an Event has 1 KiB."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +36,7 @@ class Mark:
         """The text, empty where the pod does not say it. Raises InvalidInputError for two texts."""
         said = dict(self._said(pod))
         if len(set(said.values())) > 1:
-            told = ", ".join(f"{text!r} in {where}" for where, text in said.items())
+            told = ", ".join(f"{text[:_SHOWN]!r} in {where}" for where, text in said.items())
             raise InvalidInputError(f"found {told}; allowed is one")
         return next(iter(said.values()), self.default)
 
