@@ -60,10 +60,11 @@ class Questions:
         gangs = self._world.copies.gangs.values()
         return self._promises.snapshot(self._world.state, self._own(gang), gangs, kept)
 
-    def open_to_workload(self, uid: str) -> Snapshot:
-        """The cluster as the pods of a Workload of Kueue may use it, by its UID."""
+    def open_to_workload(self, uid: str, priority: int, now: datetime) -> Snapshot:
+        """The cluster as the pods of a Workload of Kueue may use it. uid: its own; priority: theirs."""
+        kept = self.keeping.closed_to_priority(priority, now)
         gangs = self._world.copies.gangs.values()
-        return self._promises.snapshot(self._world.state, {uid}, gangs)
+        return self._promises.snapshot(self._world.state, {uid}, gangs, kept)
 
     def _own(self, gang: GangObject) -> set[str]:
         """The UIDs whose promises the gang may use: its own, and of the Workloads of its pods."""

@@ -126,6 +126,24 @@ async def test_what_is_promised_is_taken_for_other_gangs_until_it_is_over() -> N
         await bed.phase("other", "Running")
 
 
+async def test_what_is_kept_for_a_gang_that_waits_is_promised_to_nobody() -> None:
+    async with setting() as (bed, kueue), bed.controller(reserve_after_seconds=0.0):
+        await bed.job("busy", 1, template="pair")
+        await bed.phase("busy", "Running")
+        await bed.job("big", 2, template="pair")
+
+        async def kept() -> bool:
+            gang = await bed.see("big")
+            return gang is not None and gang.status.reservation is not None
+
+        await until("devices are kept for it", kept)
+        # Two devices are free, and its gang would not get them.
+        await kueue.queued("train", 1, template="pair")
+        await kueue.reaches("train", "Retry")
+        await bed.end("busy-0")
+        await bed.phase("big", "Running")
+
+
 async def test_two_that_would_share_the_cpu_of_a_node_are_not_both_told_ready() -> None:
     async with setting(nodes=0) as (bed, kueue), bed.controller():
         await bed.add_node("n0", 4, cpu="3")

@@ -93,6 +93,12 @@ class Workload:
         return sum(one.count for one in self.podsets if one.claims)
 
     @property
+    def pod_priority(self) -> int:
+        """The priority of its pods: that of the Workload, where their class decides about it."""
+        specs = (one.template.get("spec") or {} for one in self.podsets)
+        return self.priority if any(one.get("priorityClassName") for one in specs) else 0
+
+    @property
     def waits(self) -> bool:
         """Whether a check has sent it back and it has not been tried again yet."""
         if self.is_over:

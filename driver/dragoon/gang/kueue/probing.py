@@ -1,7 +1,8 @@
 """Asks the planner whether the pods of a Workload can be placed, and promises what it gives."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Final
 
 from dragoon.allocator.gang.model import (
@@ -39,13 +40,21 @@ class Prober:
     """The planner's door for Workloads. rooms: what was promised beside devices."""
 
     def __init__(
-        self, api: Api, apis: Apis, world: World, planning: Planning, rooms: Rooms
+        self,
+        api: Api,
+        apis: Apis,
+        world: World,
+        planning: Planning,
+        rooms: Rooms,
+        *,
+        now: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
         self._api = api
         self._apis = apis
         self._world = world
         self._planning = planning
         self._rooms = rooms
+        self._now = now
 
     def drop(self, uid: str) -> None:
         """What was promised to a Workload is free again."""
@@ -109,7 +118,9 @@ class Prober:
             tolerations=tuple(taints),
         )
         placement = PlacementSnapshot(
-            cluster=self._planning.questions.open_to_workload(uid),
+            cluster=self._planning.questions.open_to_workload(
+                uid, workload.pod_priority, self._now()
+            ),
             nodes=self._rooms.filled(world.node_facts(), uid),
             extended=world.extended(),
             priorities=world.priorities(),

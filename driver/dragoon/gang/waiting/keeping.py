@@ -104,6 +104,15 @@ class Keeping:
             if not may_use(end, kept.estimate):
                 yield other, kept.claims
 
+    def closed_to_priority(
+        self, priority: int, now: datetime
+    ) -> Iterator[tuple[GangObject, Sequence[PlannedClaim]]]:
+        """What is kept for gangs and pods that are not there yet may not use."""
+        for other in self._world.copies.gangs.values():
+            kept = self.kept(other, now)
+            if kept is not None and priority <= kept.priority:
+                yield other, kept.claims
+
     def priority(self, gang: GangObject) -> int:
         """The priority of a gang's living pods."""
         return ranking.priority(self._world.family(FamilyKey(gang.namespace, gang.group)))
