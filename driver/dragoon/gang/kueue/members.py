@@ -21,6 +21,8 @@ _PODS_FIRST: Final = frozenset(
 )
 """Owners whose pods are there before Kueue admits them: our gate cannot be added any more."""
 
+_TOPOLOGY: Final = "the topology assignment of Kueue"
+
 
 class NotThereError(InvalidInputError):
     """A claim, a template or a flavor that the pods need is not there yet."""
@@ -68,6 +70,8 @@ def pod_asks(workload: Workload, found: Found) -> tuple[PodAsk, ...]:
 
 def _of_podset(workload: Workload, podset: PodSet, found: Found) -> Iterator[PodAsk]:
     first = pod_ask(_pod(workload, podset, found))
+    if podset.has_topology:
+        first = replace(first, unmodelled=(*first.unmodelled, _TOPOLOGY))
     for index in range(podset.count):
         uid = f"{workload.ref.uid}/{podset.name}/{index}"
         name = f"{workload.ref.name}-{podset.name}-{index}"

@@ -42,7 +42,8 @@ class CheckState:
 class PodSet:
     """Pods of one template. count: as admitted. flavors: the ResourceFlavors that it was given.
 
-    node_selector, tolerations: what other checks add to its pods.
+    node_selector, tolerations: what other checks add to its pods. has_topology: Kueue has chosen
+    where they go itself.
     """
 
     name: str
@@ -51,6 +52,7 @@ class PodSet:
     flavors: tuple[str, ...] = ()
     node_selector: Mapping[str, str] = field(default_factory=dict)
     tolerations: tuple[Raw, ...] = ()
+    has_topology: bool = False
 
     @property
     def claims(self) -> tuple[Raw, ...]:

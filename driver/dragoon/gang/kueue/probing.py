@@ -73,12 +73,12 @@ class Prober:
             return self._unanswered(workload, Verdict.NO_ROOM, error)
         except InvalidInputError as error:
             return self._unanswered(workload, Verdict.WRONG, error)
-        given: list[Outcome] = []
+        given: list[Answer] = []
 
         def keep(outcome: Outcome) -> None:
-            given.append(outcome)
+            given.append(answer_of(outcome))
             if hold:
-                self._keep(workload, outcome)
+                self._keep(workload, outcome, given[0])
 
         seconds = await self._planning.probe(
             workload.priority if hold else _LAST,
@@ -86,17 +86,16 @@ class Prober:
             question=lambda: self._question(workload, pods),
             keep=keep,
         )
-        return Asked(answer_of(given[0]), seconds)
+        return Asked(given[0], seconds)
 
     def _unanswered(self, workload: Workload, verdict: Verdict, error: InvalidInputError) -> Asked:
         self.drop(workload.ref.uid)
         return Asked(Answer(verdict, error.message))
 
-    def _keep(self, workload: Workload, outcome: Outcome) -> None:
+    def _keep(self, workload: Workload, outcome: Outcome, answer: Answer) -> None:
         uid = workload.ref.uid
         if isinstance(outcome, GangPlan):
-            claims = answer_of(outcome).claims
-            self._planning.questions.promise(uid, workload.ref.namespace, claims)
+            self._planning.questions.promise(uid, workload.ref.namespace, answer.claims)
             self._rooms.keep(uid, outcome)
         else:
             self.drop(uid)

@@ -66,6 +66,13 @@ def test_as_many_pods_as_were_admitted_and_not_given_back_are_asked_for() -> Non
     assert len(pod_asks(workload_of(raw), found())) == 2
 
 
+def test_where_kueue_has_put_pods_itself_is_named_as_not_looked_at() -> None:
+    raw = workload()
+    raw["status"]["admission"]["podSetAssignments"][0]["topologyAssignment"] = {"levels": ["rack"]}
+    (ask,) = pod_asks(workload_of(raw), found())
+    assert ask.unmodelled == ("the topology assignment of Kueue",)
+
+
 def test_a_claim_that_several_pods_name_is_one() -> None:
     claim: Object = {"metadata": {"name": "shared", "uid": "u"}, "spec": {}}
     asks = pod_asks(
