@@ -88,5 +88,6 @@ def _podsets(spec: Raw, status: Raw, checks: Iterable[CheckState]) -> Iterable[P
             template=podset.get("template") or {},
             flavors=tuple(dict.fromkeys((assignment.get("flavors") or {}).values())),
             node_selector=selectors,
+            has_topology=bool(assignment.get("topologyAssignment")),
             tolerations=tuple(one for update in updates for one in update.get("tolerations") or ()),
         )
