@@ -4,10 +4,9 @@ from functools import partial
 from typing import Any
 
 from dragoon.api.gang import ANNOTATION_SIZE, ANNOTATION_SOURCE, LABEL, GangObject
-from dragoon.kube.port import CLAIMS, GANGS, JOB_SETS, JOBS, PODS, VOLCANO_GROUPS, Object
+from dragoon.kube.port import GANGS, JOB_SETS, JOBS, PODS, VOLCANO_GROUPS, Object
 from tests.scenario.gang.bed import SPACE, Bed, condition, until
 from tests.scenario.gang.others import member, serve, store
-from tests.scenario.gang.standins import devices_of
 
 
 async def bound(bed: Bed, label: str, count: int) -> None:
@@ -84,7 +83,10 @@ async def _of_group(bed: Bed, group: str) -> GangObject | None:
 class JobSet:
     """A JobSet and the pods of its Jobs: {replicated job: (jobs, pods of each)}."""
 
-    def __init__(self, bed: Bed, name: str, jobs: dict[str, tuple[int, int]]) -> None:
+    def __init__(
+        self, bed: Bed, name: str, jobs: dict[str, tuple[int, int]], *, template: str = "one"
+    ) -> None:
+        self._template = template
         self._bed = bed
         self._name = name
         self._jobs = jobs
@@ -154,6 +156,7 @@ class JobSet:
                     "batch.kubernetes.io/job-completion-index": str(index),
                 },
                 owner={**owner, "uid": job["metadata"]["uid"]},
+                template=self._template,
             )
 
 
@@ -169,31 +172,27 @@ async def test_all_pods_of_a_job_set_are_one_gang_whatever_jobs_they_are_of() ->
         await bound(bed, "s", 4)
 
 
-async def test_a_job_set_that_is_started_again_gets_the_devices_that_it_had() -> None:
+async def test_members_of_a_job_set_that_is_started_again_are_where_they_were() -> None:
     async with Bed(nodes=2).up() as bed, bed.controller():
         serve(bed.api, JOB_SETS)
-        group = JobSet(bed, "s", {"workers": (2, 2)})
+        group = JobSet(bed, "s", {"workers": (2, 2)}, template="pair")
         await group.create()
         await group.start(0)
         before = await bed.phase("s", "Running")
-        devices = await _devices(bed, "s", "0")
-        assert len(devices) == 4
+        nodes = await _nodes(bed, "s")
+        assert len(nodes) == 4
+        assert set(nodes.values()) == {"n0", "n1"}
         await group.stop()
         await group.start(1)
         await bound(bed, "s", 4)
         after = await bed.phase("s", "Running")
         assert after.uid == before.uid
-        assert await _devices(bed, "s", "1") == devices
+        assert await _nodes(bed, "s") == nodes
 
 
-async def _devices(bed: Bed, label: str, attempt: str) -> dict[str, Any]:
-    """What each member has, by its name without the attempt."""
-    found: dict[str, Any] = {}
-    for claim in (await bed.api.list(CLAIMS, namespace=SPACE)).items:
-        name = claim["metadata"]["name"].partition("-gpu-")[0]
-        if name.startswith(label) and name.endswith(f"-{attempt}"):
-            found[name.rpartition("-")[0]] = devices_of(claim)
-    return found
+async def _nodes(bed: Bed, label: str) -> dict[str, str]:
+    """Where each member is, by its name without the attempt."""
+    return {name.rpartition("-")[0]: node for name, node in (await bed.bound(label)).items()}
 
 
 async def test_a_pytorch_job_is_one_gang_of_its_master_and_its_workers() -> None:

@@ -53,8 +53,8 @@ Single points:
   ours and kube-scheduler still binds all or none.
 - **Volcano, KAI, Grove, KubeRay**: where each part of the group has a minimum of its own, that many of
   each part are placed first, and the others one by one after them.
-- **JobSet**: pods of an earlier `restart-attempt` are not placed any more; a restarted set gets the
-  devices that it had. Jobs that start one after the other (`InOrder`, `dependsOn`) cannot be one gang:
+- **JobSet**: pods of an earlier `restart-attempt` are not placed any more; the members of a restarted
+  set go where they were. Jobs that start one after the other (`InOrder`, `dependsOn`) cannot be one gang:
   give each such replicated Job a `groupName`, or their pods a size.
 - **LeaderWorkerSet** with `startupPolicy: LeaderReady` makes workers only when the leader runs: say
   `dragoon.dev/gang-size: "1"`.
