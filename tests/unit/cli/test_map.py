@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
+import yaml
 
 from dragoon.cli import main
 from dragoon.diagnose import saving
@@ -23,6 +24,8 @@ def test_a_saved_cluster_is_drawn_as_data(tmp_path: Path, capsys: Capture) -> No
     saving.save(fleet(2), tmp_path / "saved")
     assert main.run(["map", "--snapshot", str(tmp_path / "saved"), "-o", "json"]) == 0
     found = json.loads(capsys.readouterr().out)
+    assert main.run(["map", "--snapshot", str(tmp_path / "saved"), "-o", "yaml"]) == 0
+    assert yaml.safe_load(capsys.readouterr().out) == found
     assert (found["apiVersion"], found["kind"]) == ("diagnose.dragoon.dev/v1", "Map")
     assert found["counts"] == {"whole": 5, "shared": 1, "mig": 1, "free": 9}
     first = found["nodes"][0]["cards"][1]

@@ -113,7 +113,9 @@ def _fill(memory: int, state: State, holds: Sequence[Hold]) -> int:
 def _form(device: Raw) -> str:
     """The form; of a MIG device its profile."""
     form = _FORMS.get(attribute(device, attributes.TYPE))
-    return attribute(device, attributes.PROFILE) if form is Form.MIG else (form or "")
+    if form is Form.MIG:
+        return attribute(device, attributes.PROFILE)
+    return form.value if form else ""
 
 
 def _memory(device: Raw) -> int:
