@@ -114,11 +114,12 @@ async def _why_not(api: Api, resource: Resource) -> str:
     return ""
 
 
-async def _kept(api: Api, driver: str) -> Mapping[Feature, bool]:
+async def _kept(api: Api, driver: str) -> Mapping[str, bool]:
     support = Support(api, believed=0.0)
+    devices = {Feature.TAINTS: _TAINTED, Feature.FORMS: _SHARED}
     return {
-        Feature.TAINTS: await support.kept(Feature.TAINTS, [_slice(driver, _TAINTED)]),
-        Feature.FORMS: await support.kept(Feature.FORMS, [_slice(driver, _SHARED)]),
+        feature.value: await support.kept(feature, [_slice(driver, device)])
+        for feature, device in devices.items()
     }
 
 

@@ -47,7 +47,7 @@ def _dropped(evidence: Evidence) -> Iterator[Problem]:
     for feature, kept in known(evidence.kept).items():
         if not kept:
             yield Problem(
-                feature.value,
+                feature,
                 "the server drops these fields of a ResourceSlice",
                 "kubectl get --raw /metrics | grep kubernetes_feature_enabled.*DRA",
             )

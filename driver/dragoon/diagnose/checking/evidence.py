@@ -12,7 +12,6 @@ from dragoon.diagnose.snapshot import ClusterSnapshot
 from dragoon.gpu.model import Inventory
 from dragoon.kube.port import Resource
 from dragoon.prepare.journal import Contents
-from dragoon.publish.probing import Feature
 
 T = TypeVar("T")
 
@@ -123,7 +122,7 @@ class Evidence:
 
     driver_problem: why NVML cannot be opened, empty if it can. readiness: what the plugin that
     runs here says is missing. served: of each resource, why it is not served, empty if it is.
-    kept: what the server keeps of our slices. denied: what whoever asks may not do.
+    kept: which features of slices (`publish.probing.Feature`) the server keeps. denied: what whoever asks may not do.
     """
 
     driver_name: str = DRIVER_NAME
@@ -141,7 +140,7 @@ class Evidence:
     version: str | Unread = _NOBODY_LOOKED
     cluster: ClusterSnapshot | Unread = _NOBODY_LOOKED
     served: Mapping[Resource, str] | Unread = _NOBODY_LOOKED
-    kept: Mapping[Feature, bool] | Unread = _NOBODY_LOOKED
+    kept: Mapping[str, bool] | Unread = _NOBODY_LOOKED
     rights: tuple[MissingRight, ...] | Unread = _NOBODY_LOOKED
     admission: Admission | Unread = _NOBODY_LOOKED
     denied: tuple[str, ...] | Unread = _NOBODY_LOOKED

@@ -1,0 +1,121 @@
+"""The output rules of every command that looks: off a terminal, narrow, without colour, cut off."""
+
+import functools
+import json
+import os
+import pty
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+ROOT = Path(__file__).parents[2]
+SAVED = ("--snapshot", str(ROOT / "docs/examples/cluster.yaml"))
+SIMULATED = ("--simulate", "dgx-h100")
+COMMANDS = {
+    "status": ["status", *SAVED],
+    "check": ["check", "--category", "api,state,gang", *SAVED],
+    "explain": ["explain", "claim/large-gpu", "-n", "team-a", *SAVED],
+    "devices": ["devices", *SIMULATED],
+    "topo": ["topo", *SIMULATED],
+    "claim": ["claim", "new", "--gpus", "2"],
+}
+TABLES = {"status": COMMANDS["status"], "devices": COMMANDS["devices"]}
+ESCAPE = "\x1b["
+SECONDS = 120
+
+each = pytest.mark.parametrize("arguments", COMMANDS.values(), ids=COMMANDS)
+
+
+@functools.cache
+def run(*arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
+    """The command with its output in pipes; once for all tests that want the same."""
+    return subprocess.run(
+        [sys.executable, "-m", "dragoon", *arguments],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=SECONDS,
+        env=os.environ | variables,
+    )
+
+
+def on_a_terminal(*arguments: str, **variables: str) -> str:
+    """What the command writes to stdout where that is a terminal."""
+    ours, theirs = pty.openpty()
+    environment = {key: value for key, value in os.environ.items() if key != "NO_COLOR"}
+    process = subprocess.Popen(
+        [sys.executable, "-m", "dragoon", *arguments],
+        stdout=theirs,
+        stderr=subprocess.DEVNULL,
+        env=environment | {"TERM": "xterm"} | variables,
+    )
+    os.close(theirs)
+    parts: list[bytes] = []
+    with os.fdopen(ours, "rb", buffering=0) as stream:
+        while True:
+            try:
+                part = stream.read(65536)
+            except OSError:  # Linux says EIO when the other end is closed.
+                break
+            if not part:
+                break
+            parts.append(part)
+    process.wait(SECONDS)
+    return b"".join(parts).decode()
+
+
+@each
+def test_a_pipe_gets_the_same_whatever_the_width_and_never_colour(arguments: list[str]) -> None:
+    wide, narrow = run(*arguments, COLUMNS="300"), run(*arguments, COLUMNS="20", TERM="xterm")
+    assert wide.stdout == narrow.stdout
+    assert wide.stdout
+    assert ESCAPE not in wide.stdout + wide.stderr
+
+
+@each
+def test_data_is_on_stdout_and_what_to_type_next_on_stderr(arguments: list[str]) -> None:
+    found = run(*arguments, COLUMNS="300")
+    assert found.returncode in {0, 1}
+    assert "next:" not in "\n".join(
+        line for line in found.stdout.splitlines() if not line.startswith(" ")
+    )
+    if arguments[0] in {"status", "check", "explain", "claim"}:
+        assert re.fullmatch(r"next: (dragoon|kubectl) .+", found.stderr.splitlines()[-1])
+
+
+@pytest.mark.parametrize("arguments", TABLES.values(), ids=TABLES)
+def test_colour_is_for_a_terminal_unless_it_is_not_wanted(arguments: list[str]) -> None:
+    assert ESCAPE in on_a_terminal(*arguments)
+    assert ESCAPE not in on_a_terminal(*arguments, NO_COLOR="1")
+    assert ESCAPE not in on_a_terminal("--color", "never", *arguments)
+
+
+@each
+def test_a_reader_that_goes_away_is_no_error(arguments: list[str]) -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    with os.fdopen(writer, "w") as stdout:
+        found = subprocess.run(
+            [sys.executable, "-m", "dragoon", *arguments],
+            stdout=stdout,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+            timeout=SECONDS,
+        )
+    assert found.returncode in {0, 1}
+    assert "Traceback" not in found.stderr
+    assert "Broken pipe" not in found.stderr
+
+
+@pytest.mark.parametrize("name", ["status", "check", "explain"])
+def test_programs_get_versioned_data_and_nothing_else_on_stdout(name: str) -> None:
+    as_json, as_yaml = (run(*COMMANDS[name], "-o", form) for form in ("json", "yaml"))
+    found = json.loads(as_json.stdout)
+    assert found == yaml.safe_load(as_yaml.stdout)
+    assert found["apiVersion"] == "diagnose.dragoon.dev/v1"
+    assert found["kind"]
