@@ -6,7 +6,9 @@ from typing import Any, Final
 
 import click
 
+from dragoon.api.limits import is_subdomain
 from dragoon.app import hardware, publishing
+from dragoon.app.device_template import as_template
 from dragoon.app.device_view import views
 from dragoon.cli import exits, objects, settings
 from dragoon.cli.output import Cell, Form, Row, form_option, print_data, print_next, print_table
@@ -37,20 +39,29 @@ Object = Mapping[str, Any]
     type=click.Path(path_type=Path),
     help="Those that are published in this saved cluster, of all nodes or of one.",
 )
+@click.option(
+    "--template",
+    metavar="NODE",
+    help="As a template for an autoscaler: what a node of this kind and name would publish.",
+)
 @settings.setting_options(
     *(*hardware.SETTINGS, "driver_name", "forms", "mig_profiles", "kubelet_root", "state_dir"),
     *("cgroup_root", "hami_library", "hami_sha256", "allow_unenforced_shares"),
 )
 @form_option
-def command(what: str | None, snapshot: Path | None, form: Form, **options: Any) -> int:
+def command(
+    what: str | None, snapshot: Path | None, template: str | None, form: Form, **options: Any
+) -> int:
     """Show the devices that this node would publish.
 
     With the form shared it tries how shares can be enforced here, as the plugin does at its start.
     The node's label is not asked.
     """
+    if template is not None and not is_subdomain(template):
+        raise InvalidInputError(f"--template: found {template!r}, allowed is a node's name")
     config = settings.load(options)
     if snapshot is not None or what is not None:
-        return _saved(snapshot, what, config.driver_name, form)
+        return _saved(snapshot, what, template, config.driver_name, form)
     seen = publishing.look_at_forms(config)
     found = slices.render(
         seen.inventory,
@@ -59,22 +70,28 @@ def command(what: str | None, snapshot: Path | None, form: Form, **options: Any)
         wishes=seen.wishes,
         divisions=seen.divisions,
     )
-    _print(found, form)
+    _print(found, template, form)
     for gpu in seen.inventory.gpus:
         for problem in choose(gpu, seen.divisions.get(gpu.address), seen.wishes).problems:
             click.echo(f"note: GPU {gpu.address}: {problem}", err=True)
     return report(seen.inventory)
 
 
-def _print(found: Sequence[Object], form: Form) -> None:
+def _print(found: Sequence[Object], template: str | None, form: Form) -> None:
+    if template is not None:
+        found = as_template(found, template)
     if form == "table":
         print_table(HEADER, rows(found))
     else:
         print_data(slice_list(found), form)
 
 
-def _saved(snapshot: Path | None, what: str | None, driver: str, form: Form) -> int:
+def _saved(
+    snapshot: Path | None, what: str | None, template: str | None, driver: str, form: Form
+) -> int:
     """The devices in the slices of a saved cluster. Raises InvalidInputError."""
+    if template is not None and what is None:
+        raise InvalidInputError("--template: found no node, allowed is node/NAME as its model")
     if snapshot is None:
         raise InvalidInputError(
             f"found {what!r} without --snapshot, allowed is a node of a saved cluster",
@@ -86,7 +103,7 @@ def _saved(snapshot: Path | None, what: str | None, driver: str, form: Form) -> 
         for one in saving.load(snapshot).slices
         if one["spec"].get("driver") == driver and node in {"", one["spec"].get("nodeName")}
     ]
-    _print(found, form)
+    _print(found, template, form)
     if not found:
         click.echo(f"no slice of {driver}{f' on node {node}' if node else ''}", err=True)
     print_next(f"dragoon status {what or ''} --snapshot {snapshot}".replace("  ", " "))

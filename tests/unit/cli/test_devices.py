@@ -376,3 +376,31 @@ def test_two_cards_at_one_address_are_not_offered(tmp_path: Path, capsys: Captur
     devices = listed(capsys, *options, code=1)
     by_name = {device["name"]: device for device in devices}
     assert by_name["gpu-0000-11-00-0"]["taints"][0]["key"] == "dragoon.dev/lost"
+
+
+@pytest.mark.parametrize("name", shipped())
+def test_a_template_has_all_but_what_only_one_card_has(name: str, capsys: Capture) -> None:
+    options = ("--forms", "whole,mig,shared", "--allow-unenforced-shares", "true")
+    real = listed(capsys, "--simulate", name, *options)
+    assert (
+        main.run(["devices", "--simulate", name, *options, "--template", "new", "-o", "json"]) == 0
+    )
+    told = json.loads(capsys.readouterr().out)
+    made = [device for item in told["items"] for device in item["spec"].get("devices", ())]
+    own = {"uuid", "parentUUID", "simulated", "fabricClique"}
+    assert [device["name"] for device in made] == [device["name"] for device in real]
+    for device, model in zip(made, real, strict=True):
+        assert device["attributes"].keys() == model["attributes"].keys() - own
+        assert device.get("capacity") == model.get("capacity")
+        assert "taints" not in device
+    names = [item["metadata"]["name"] for item in told["items"]]
+    assert len(set(names)) == len(names)
+    for item in told["items"]:
+        assert check_slice(item) == ()
+        assert item["spec"]["nodeName"] == "new"
+        assert item["spec"]["pool"]["name"].startswith("new/")
+
+
+def test_a_name_that_no_node_can_have_is_wrong_usage(capsys: Capture) -> None:
+    assert main.run(["devices", "--simulate", "t4", "--template", "Not/A Node"]) == 2
+    assert "--template: found 'Not/A Node'" in capsys.readouterr().err
