@@ -26,15 +26,21 @@ _CALM = 400
 
 
 class Run:
-    """One run: steps in any order, then calm. honest: the wait is long enough."""
+    """One run: steps in any order, then calm. honest: the wait is long enough.
 
-    def __init__(self, seed: int, *, honest: bool, size: int, job: bool) -> None:
+    bound: one of the bare pods names its node.
+    """
+
+    def __init__(
+        self, seed: int, *, honest: bool, size: int, job: bool, bound: bool = False
+    ) -> None:
         self.rng = Random(seed)  # noqa: S311 - a run that can be repeated
         self.cluster = Cluster(self.rng, nodes=2, gpus=3, cpu=3)
         self.pilot = Pilot(self.cluster, lags=True)
         self.honest = honest
         self.size = size
         self.job = job
+        self.bound = bound and not job
         self.ungated: set[str] = set()
         self.fenced: set[str] = set()
         self.placed = False
@@ -42,6 +48,11 @@ class Run:
     async def start(self) -> None:
         await self.cluster.start()
         await self.cluster.create_gang(self.size, job=self.job)
+        if self.bound:
+            (first, *_) = await self.cluster.crew()
+            await self.cluster.delete(first)
+            pod = await self.cluster.create_pod(gang="crew", node="node-1")
+            self.ungated.add(pod["metadata"]["uid"])
 
     async def step(self, name: str) -> None:
         await getattr(self, f"_{name}")()
@@ -281,8 +292,10 @@ _STEPS = st.lists(
 )
 
 
-async def _lives(seed: int, steps: list[str], *, honest: bool, size: int, job: bool) -> Run:
-    run = Run(seed, honest=honest, size=size, job=job)
+async def _lives(
+    seed: int, steps: list[str], *, honest: bool, size: int, job: bool, bound: bool = False
+) -> Run:
+    run = Run(seed, honest=honest, size=size, job=job, bound=bound)
     await run.start()
     for name in steps:
         await run.step(name)
@@ -325,3 +338,11 @@ async def test_a_wait_that_was_too_short_costs_nobody_else_a_device(
     seed: int, steps: list[str], size: int, job: bool
 ) -> None:
     await _lives(seed, steps, honest=False, size=size, job=job)
+
+
+@settings(max_examples=40, deadline=None)
+@given(seed=st.integers(0, 10**6), steps=_STEPS, size=st.integers(1, 3), honest=st.booleans())
+async def test_c48_a_member_that_names_its_node_changes_nothing_of_that(
+    seed: int, steps: list[str], size: int, *, honest: bool
+) -> None:
+    await _lives(seed, steps, honest=honest, size=size, job=False, bound=True)

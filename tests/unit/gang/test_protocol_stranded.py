@@ -109,6 +109,15 @@ async def test_what_it_has_got_it_keeps_when_the_round_is_undone() -> None:
     assert kept["metadata"]["ownerReferences"][0]["name"] == name
     assert await stage.all(TAINT_RULES) == ()
 
+    await stage.cluster.create_pod(gang="crew")
+    await stage.until(running(2))
+    (still,) = (
+        one
+        for one in await stage.all(CLAIMS)
+        if one["metadata"]["name"] == kept["metadata"]["name"]
+    )
+    assert devices_of(still) == devices_of(kept)
+
 
 def _claim_of(view: GangView, pod: str) -> tuple[str, str]:
     (name,) = next(one.claims for one in view.members if one.ref.name == pod)

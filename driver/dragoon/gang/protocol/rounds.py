@@ -5,6 +5,7 @@ pod that comes later (a successor, or one beyond the minimum) has a round of its
 """
 
 import re
+from collections.abc import Collection
 from datetime import UTC, datetime
 from typing import Final
 
@@ -73,8 +74,23 @@ def candidates(view: GangView) -> tuple[Member, ...]:
         room = view.maximum == 0 or placed < view.maximum
         return tuple(ready[:1]) if room else ()
     finished = sum(1 for member in view.members if member.phase == "Succeeded")
-    needed = max(1, view.minimum - finished)
+    needed = max(1, view.minimum - finished - _settled_elsewhere(view, held))
     return tuple(ready[:needed]) if len(ready) >= needed else ()
+
+
+def _settled_elsewhere(view: GangView, held: Collection[str]) -> int:
+    """Members that somebody else has bound and that have all they need, so that they run anyway.
+
+    Such as one that was left from a round that was taken back.
+    """
+    return sum(
+        1
+        for member in view.members
+        if member.node
+        and member.is_alive
+        and member.ref.uid not in held
+        and not is_stranded(view, member)
+    )
 
 
 def _order(member: Member) -> tuple[list[tuple[int, str]], str]:
