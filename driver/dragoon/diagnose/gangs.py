@@ -24,6 +24,7 @@ from dragoon.allocator.gang import (
     plan,
     pod_ask,
 )
+from dragoon.allocator.gang.model import Amounts
 from dragoon.allocator.model import Toleration
 from dragoon.api import gang as api
 from dragoon.api.gang import GangObject, Topology, gang_of
@@ -142,7 +143,14 @@ def _member(pod: Raw, cluster: Cluster, *, amounts: bool) -> PodAsk:
     found = [_with_uid(one) for one in (*claims.allocated, *claims.pending)]
     ask = pod_ask(pod, found)
     name = "/".join(identity(pod))
-    return replace(ask, uid=ask.uid or name, requests=ask.requests if amounts else {})
+    requests = ask.requests if amounts else _counted(ask, cluster)
+    return replace(ask, uid=ask.uid or name, requests=requests)
+
+
+def _counted(ask: PodAsk, cluster: Cluster) -> Amounts:
+    """What a member asks for by number: no node needs to say that it has it."""
+    counted = extended_resources(cluster.snapshot.classes)
+    return {name: amount for name, amount in ask.requests.items() if name in counted}
 
 
 def _with_uid(claim: Raw) -> Raw:

@@ -99,6 +99,18 @@ def test_c49_the_claim_of_a_pod_is_the_one_that_its_status_names() -> None:
     assert (gone.state, gone.message) == (Verdict.WAIT, "claim default/has is not there")
 
 
+def test_a_member_that_counts_is_refused_with_the_template_to_use_whatever_nodes_say() -> None:
+    member = counting(container({GPU: "2"}))
+    member["metadata"]["labels"] = {"dragoon.dev/gang": "g"}
+    for with_node in (node(), {**node(), "status": {"allocatable": {"cpu": "8"}}}):
+        (group,) = simulate(
+            snapshot(GPU_CLASS, slice_(*gpus(4)), with_node), manifests(COUNTED, member)
+        ).groups
+        assert group.gang is not None
+        assert (group.gang.verdict, group.placed) == (Verdict.NEVER, ())
+        assert "deviceClassName: counted" in group.gang.instead
+
+
 def test_simulate_places_pods_that_count() -> None:
     files = manifests(COUNTED, counting(container({GPU: "2"})))
     (group,) = simulate(snapshot(GPU_CLASS, slice_(*gpus(4)), node()), files).groups
