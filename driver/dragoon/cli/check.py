@@ -9,6 +9,7 @@ import click
 
 from dragoon.app import hardware
 from dragoon.cli import exits, settings
+from dragoon.cli.cluster_source import looking_at
 from dragoon.cli.output import Form, form_option, print_data, print_next
 from dragoon.diagnose.checking import CATEGORIES, Evidence, Report, Result, run
 from dragoon.errors import ConfigError, InvalidInputError
@@ -68,11 +69,11 @@ def command(
     report = run(evidence, categories, before=pre)
     if form == "table":
         for category in categories:
-            _print(category, [one for one in report.results if one.category == category])
+            _print(category, [one for one in report.results if one.category == category], snapshot)
     else:
         print_data(_data(report), form)
     first = next((p.after for one in report.found for p in one.problems if p.after), "")
-    print_next(first or "dragoon status")
+    print_next(looking_at(first or "dragoon status", snapshot))
     if report.is_blind:
         return exits.UNREACHABLE
     return exits.FINE if report.is_fine else exits.FINDINGS
@@ -141,7 +142,7 @@ def _data(report: Report) -> dict[str, Any]:
     }
 
 
-def _print(category: str, results: list[Result]) -> None:
+def _print(category: str, results: list[Result], snapshot: Path | None) -> None:
     made = [one for one in results if not one.skipped]
     found = [one for one in made if one.problems]
     skipped = _skipped(results)
@@ -156,13 +157,13 @@ def _print(category: str, results: list[Result]) -> None:
         else f"{title}: not checked"
     )
     for one in found:
-        for line in _lines(one):
+        for line in _lines(one, snapshot):
             click.echo(line)
     for why, codes in skipped.items():
         click.echo(f"  not checked {', '.join(codes)}: {why}")
 
 
-def _lines(one: Result) -> Iterator[str]:
+def _lines(one: Result, snapshot: Path | None) -> Iterator[str]:
     severity = click.style(one.check.severity, fg=_COLOURS[one.check.severity])
     yield f"  {severity} {one.check.code} {one.check.title}"
     for problem in one.problems[:_SHOWN]:
@@ -173,7 +174,7 @@ def _lines(one: Result) -> Iterator[str]:
     yield f"    see:    {one.check.anchor}"
     after = next((problem.after for problem in one.problems if problem.after), "")
     if after:
-        yield f"    next:   {after}"
+        yield f"    next:   {looking_at(after, snapshot)}"
 
 
 def _skipped(results: list[Result]) -> dict[str, list[str]]:

@@ -12,6 +12,8 @@ from dragoon.diagnose.snapshot import ClusterSnapshot
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
+_TAKE_SNAPSHOTS = ("dragoon status", "dragoon explain", "dragoon check", "dragoon devices")
+
 _FOLDER = click.Path(path_type=Path)
 
 
@@ -40,6 +42,13 @@ def keep(found: ClusterSnapshot, folder: Path) -> None:
     """Saves what was looked at into a new folder, and says so on stderr."""
     files = saving.save(found, folder)
     click.echo(f"saved {len(files)} files in {folder}", err=True)
+
+
+def looking_at(command: str, snapshot: Path | None) -> str:
+    """The command to type next, about the same saved cluster as this one."""
+    if snapshot is None or not command.startswith(_TAKE_SNAPSHOTS):
+        return command
+    return f"{command} --snapshot {snapshot}"
 
 
 async def _live(kubeconfig: Path | None) -> ClusterSnapshot:

@@ -59,7 +59,8 @@ def command(
         _print(found)
     else:
         print_data(answers.explained(found), form)
-    print_next(*_next(found, one, space))
+    after = _next(found, one, space)
+    print_next(*(cluster_source.looking_at(text, source["snapshot"]) for text in after))
     return exits.FINE if found.is_fine else exits.FINDINGS
 
 

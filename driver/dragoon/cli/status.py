@@ -72,7 +72,7 @@ def command(
         _print(told, report, of_node=bool(node))
     else:
         print_data({**told.data(), "problems": [one.data() for one in report.found]}, form)
-    print_next(_next(told, report, node))
+    print_next(cluster_source.looking_at(_next(told, report, node), snapshot))
     return exits.FINE if report.is_fine else exits.FINDINGS
 
 

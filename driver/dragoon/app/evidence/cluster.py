@@ -116,7 +116,10 @@ async def _why_not(api: Api, resource: Resource) -> str:
 
 async def _kept(api: Api, driver: str) -> Mapping[str, bool]:
     support = Support(api, believed=0.0)
-    devices = {Feature.TAINTS: _TAINTED, Feature.FORMS: _SHARED}
+    devices: dict[Feature, Mapping[str, Any]] = {
+        Feature.TAINTS: _TAINTED,
+        Feature.FORMS: _SHARED,
+    }
     return {
         feature.value: await support.kept(feature, [_slice(driver, device)])
         for feature, device in devices.items()

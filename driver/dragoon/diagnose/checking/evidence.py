@@ -122,7 +122,8 @@ class Evidence:
 
     driver_problem: why NVML cannot be opened, empty if it can. readiness: what the plugin that
     runs here says is missing. served: of each resource, why it is not served, empty if it is.
-    kept: which features of slices (`publish.probing.Feature`) the server keeps. denied: what whoever asks may not do.
+    kept: which features of slices (`publish.probing.Feature`) the server keeps. denied: what whoever
+    asks may not do.
     """
 
     driver_name: str = DRIVER_NAME
