@@ -167,12 +167,17 @@ def job_record(raw: Raw) -> JobRecord:
     )
 
 
-def _kept(raw: Raw, fields: frozenset[str]) -> Raw:
-    """A pod without what nobody decides on: environments, mounts and probes are most of it."""
-    spec = _only(raw.get("spec") or {}, fields)
+def member_spec(spec: Raw, fields: frozenset[str] = _KEPT_OF_MEMBERS) -> dict[str, Any]:
+    """A pod's spec without what nobody decides on: environments, mounts and probes are most of it."""
+    kept = _only(spec, fields)
     for name in ("containers", "initContainers"):
-        if name in spec:
-            spec[name] = [_only(one, _KEPT_OF_CONTAINERS) for one in spec[name]]
+        if name in kept:
+            kept[name] = [_only(one, _KEPT_OF_CONTAINERS) for one in kept[name]]
+    return kept
+
+
+def _kept(raw: Raw, fields: frozenset[str]) -> Raw:
+    spec = member_spec(raw.get("spec") or {}, fields)
     whole = raw.get("status") or {}
     status = _only(whole, _KEPT_OF_STATUS)
     if "containers" in spec:

@@ -173,6 +173,8 @@ async def test_after_a_restart_what_was_promised_is_kept_before_anything_is_plan
         # While no controller runs others come for the same devices, with pods that are complete.
         await bed.job("other", 2, template="pair")
         await kueue.queued("late", 1)
+        # That Kueue is there cannot be seen at first: gangs wait for that a little.
+        bed.api.faults.fail(verb="groups", times=3)
         async with bed.controller() as controller:
             await bed.phase("other", "Waiting")
             await kueue.reaches("late", "Retry")

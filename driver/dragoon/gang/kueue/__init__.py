@@ -7,9 +7,10 @@ or Rejected where it can never fit. Facts about Kueue: apis/kueue/v1beta1 and v1
 sigs.k8s.io/kueue 0.17.0.
 
 Parts: apis (what of Kueue is served), reading (raw to records), members (pod sets to asks),
-answering (the planner's outcome to a verdict), deciding (what is written), executing, knowing (what
-is read and remembered), checking (the loops), running (while Kueue is there). May import what gang
-may, and gang.planning, gang.questions and gang.world of its siblings.
+answering (the planner's outcome to a verdict), deciding (what is written), executing, probing (the
+planner's door), promising and remembering (what is kept), checking (the loops), running (while
+Kueue is there). May import what gang may, and gang.planning, gang.questions and gang.world of its
+siblings.
 
 Invariants: what was promised to one Workload is taken for every other Workload and gang until its
 pods are placed or the time is over; nothing is written of a Workload but the checks of ours and, to

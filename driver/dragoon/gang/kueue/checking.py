@@ -4,9 +4,9 @@ import asyncio
 import time
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Final, Protocol
+from typing import Final
 
 import structlog
 
@@ -20,9 +20,8 @@ from dragoon.gang.kueue.model import Check, State, Workload
 from dragoon.gang.kueue.probing import Asked, Prober
 from dragoon.gang.kueue.promising import PodsOfWorkloads, Rooms
 from dragoon.gang.kueue.reading import check_of, workload_of
-from dragoon.gang.protocol.model import Ref
+from dragoon.gang.kueue.remembering import Memory, Reporter
 from dragoon.gang.queueing import Queue
-from dragoon.kube.backoff import Backoff
 from dragoon.kube.informer import Change, Informer, Key
 from dragoon.kube.port import Api
 
@@ -33,31 +32,6 @@ _CONFLICT_S: Final = 0.2
 _SHARE: Final = 5
 """Between two plans of one Workload so many times what the last one took passes."""
 _PAGE: Final = 500
-
-
-class Reporter(Protocol):
-    """Who is told of verdicts: metrics and events are behind it."""
-
-    def checked(self, workload: Ref, state: str, message: str) -> None:
-        """A state was written."""
-        ...
-
-    def promises(self, count: int) -> None:
-        """So many Workloads are promised devices now."""
-        ...
-
-
-@dataclass(slots=True)
-class Memory:
-    """What this process remembers of a Workload; all of it can be lost."""
-
-    never_since: float | None = None
-    not_before: float = 0.0
-    known: str = ""
-    reminded: float = 0.0
-    rebuilt: bool = False
-    rested: float = 0.0
-    backoff: Backoff = field(default_factory=lambda: Backoff(first=0.5, limit=30.0))
 
 
 class Checker:

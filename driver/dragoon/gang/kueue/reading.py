@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from dragoon.gang.kueue.model import Check, CheckState, PodSet, Raw, State, Workload
 from dragoon.gang.protocol.viewing import ref
+from dragoon.gang.records import member_spec
 
 _NEVER: Final = datetime.min.replace(tzinfo=UTC)
 
@@ -29,6 +30,7 @@ def workload_of(raw: Raw) -> Workload:
     meta, spec, status = raw["metadata"], raw.get("spec") or {}, raw.get("status") or {}
     conditions = {one["type"]: one for one in status.get("conditions") or ()}
     checks = tuple(_check_state(one) for one in status.get("admissionChecks") or ())
+    finished = _is_true(conditions, "Finished")
     evicted = conditions.get("Evicted") or {}
     requeue_at = (status.get("requeueState") or {}).get("requeueAt")
     return Workload(
@@ -36,11 +38,12 @@ def workload_of(raw: Raw) -> Workload:
         created=meta.get("creationTimestamp") or "",
         priority=spec.get("priority") or 0,
         owners=tuple(one["kind"] for one in meta.get("ownerReferences") or ()),
-        podsets=tuple(_podsets(spec, status, checks)),
+        # Kueue keeps what has finished, for ever if nobody says otherwise.
+        podsets=() if finished else tuple(_podsets(spec, status, checks)),
         checks=checks,
         reserved=_is_true(conditions, "QuotaReserved"),
         admitted=_is_true(conditions, "Admitted"),
-        finished=_is_true(conditions, "Finished"),
+        finished=finished,
         active=spec.get("active") is not False,
         deleting=bool(meta.get("deletionTimestamp")),
         evicted=evicted.get("reason") or "" if evicted.get("status") == "True" else "",
@@ -85,7 +88,10 @@ def _podsets(spec: Raw, status: Raw, checks: Iterable[CheckState]) -> Iterable[P
         yield PodSet(
             name=name,
             count=max(0, (podset["count"] if count is None else count) - spared.get(name, 0)),
-            template=podset.get("template") or {},
+            template={
+                "metadata": (podset.get("template") or {}).get("metadata") or {},
+                "spec": member_spec((podset.get("template") or {}).get("spec") or {}),
+            },
             flavors=tuple(dict.fromkeys((assignment.get("flavors") or {}).values())),
             node_selector=selectors,
             has_topology=bool(assignment.get("topologyAssignment")),

@@ -3,17 +3,17 @@
 import asyncio
 import contextlib
 from collections.abc import Callable
-from typing import Final, Protocol
+from typing import Final
 
 import structlog
 
 from dragoon.errors import DragoonError
-from dragoon.gang.kueue import checking
 from dragoon.gang.kueue.apis import GROUP, KNOWN, Apis, Unusable, choose
 from dragoon.gang.kueue.checking import Checker
 from dragoon.gang.kueue.deciding import Settings
 from dragoon.gang.kueue.probing import Prober
 from dragoon.gang.kueue.promising import PodsOfWorkloads, Rooms
+from dragoon.gang.kueue.remembering import Reporter
 from dragoon.gang.planning import Planning
 from dragoon.gang.records import PodRecord
 from dragoon.gang.world import World
@@ -22,14 +22,6 @@ from dragoon.kube.port import Api
 _log = structlog.get_logger(__name__)
 
 _EVERY_S: Final = 30.0
-
-
-class Reporter(checking.Reporter, Protocol):
-    """Who is told of Kueue too."""
-
-    def kueue(self, state: str) -> None:
-        """Whether it is there: `absent`, `Half`, `Version`, or the version that is spoken."""
-        ...
 
 
 class Kueue:
@@ -62,7 +54,6 @@ class Kueue:
         self._rooms = Rooms()
         self._pods = PodsOfWorkloads(self._is_placed)
         self._checker: Checker | None = None
-        self._known: Apis | Unusable | None = None
         self._settled = asyncio.Event()
         self._told: str | None = None
         world.copies.pods.subscribe(self._pods.see)
@@ -79,7 +70,7 @@ class Kueue:
                 await self._settled.wait()
 
     async def run(self) -> None:
-        """Follows what is there of Kueue until cancelled."""
+        """Follows what is there of Kueue until cancelled. Raises ApiError where it cannot be asked."""
         self._settled.clear()
         while True:
             found = await self._find()
@@ -118,26 +109,24 @@ class Kueue:
         found: Apis | Unusable | None = apis
         while found == apis:
             await asyncio.sleep(self._every)
-            found = await self._find()
+            try:
+                found = await self._find()
+            except DragoonError as error:
+                _log.info("what there is of Kueue is not known", code=error.code, error=str(error))
 
     async def _settle(self, checker: Checker) -> None:
         await checker.settled.wait()
         self._settled.set()
 
     async def _find(self) -> Apis | Unusable | None:
-        """What there is; as before where the server cannot be asked."""
-        try:
-            versions = (await self._api.groups()).get(GROUP, ())
-            plurals = {
-                version: await self._api.plurals(GROUP, version)
-                for version in versions
-                if version in KNOWN
-            }
-        except DragoonError as error:
-            _log.info("what there is of Kueue is not known", code=error.code, error=str(error))
-        else:
-            self._known = choose(versions, plurals)
-        return self._known
+        """What there is. Raises ApiError."""
+        versions = (await self._api.groups()).get(GROUP, ())
+        plurals = {
+            version: await self._api.plurals(GROUP, version)
+            for version in versions
+            if version in KNOWN
+        }
+        return choose(versions, plurals)
 
     def _tell(self, found: Apis | Unusable | None) -> None:
         """Once for each state."""
