@@ -59,10 +59,13 @@ def test_help_imports_nothing_heavy_and_no_command() -> None:
     assert not loaded & HEAVY
     assert {name for name in loaded if name.startswith("dragoon")} == {
         "dragoon",
+        "dragoon.api",
+        "dragoon.api.visible",
         "dragoon.cli",
         "dragoon.cli.exits",
         "dragoon.cli.lazy",
         "dragoon.cli.main",
+        "dragoon.cli.terminal",
         "dragoon.errors",
     }
 
