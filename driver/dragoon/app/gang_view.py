@@ -11,13 +11,15 @@ from dragoon.api.gang import GangObject, gang_of
 from dragoon.api.gang_plan import unpack
 from dragoon.errors import ApiConflictError, ApiNotFoundError, InvalidInputError
 from dragoon.gang.asking import gang_ref
-from dragoon.gang.protocol.actions import Action, Journal
+from dragoon.gang.discovering import families
+from dragoon.gang.protocol.actions import Action, Journal, Reserve
 from dragoon.gang.protocol.executing import Executor
 from dragoon.gang.protocol.model import Member, RuleFacts
 from dragoon.gang.protocol.objects import rule_facts
 from dragoon.gang.protocol.sweeping import release
 from dragoon.gang.protocol.viewing import claim_facts, member_of
-from dragoon.kube.port import CLAIMS, GANGS, PODS, TAINT_RULES, Api, Object
+from dragoon.gang.records import job_record, pod_record
+from dragoon.kube.port import CLAIMS, GANGS, JOBS, PODS, TAINT_RULES, Api, Object
 
 _TRIES = 5
 _PAGE = 500
@@ -105,10 +107,11 @@ async def give_up(api: Api, *, namespace: str = "", name: str = "") -> Released:
     pods = rules = plans = 0
     for _ in range(_TRIES):
         gates, deletions = await _left(api, found if name else None)
-        dropped = [Journal(gang_ref(one), None) for one in found if one.status.plan is not None]
+        dropped = [action for one in found for action in _journaled(one)]
         if not gates and not deletions and not dropped:
             return Released(pods, rules, plans)
-        settled = True
+        # Two parts of one journal are two writes, and the second names the version of the first.
+        settled = not any(one.status.plan and one.status.reservation for one in found)
         for actions in (gates, deletions, dropped):
             settled = await _execute(executor, actions) and settled
         pods, rules, plans = (
@@ -124,6 +127,14 @@ async def give_up(api: Api, *, namespace: str = "", name: str = "") -> Released:
         "gangs keep changing while they are given up",
         hint="stop the controller first, then run this again",
     )
+
+
+def _journaled(one: GangObject) -> Iterable[Action]:
+    """Drops what the status of a gang has journaled: one write at a time, each names a version."""
+    if one.status.plan is not None:
+        yield Journal(gang_ref(one), None)
+    elif one.status.reservation is not None:
+        yield Reserve(gang_ref(one), None)
 
 
 async def _execute(executor: Executor, actions: Sequence[Action]) -> bool:
@@ -155,7 +166,7 @@ async def _left(
 
 
 async def _pods(api: Api, only: Sequence[GangObject] | None) -> list[Object]:
-    """Gated pods: of everybody, or with the label of a gang and, where it has one, its owner."""
+    """Gated pods: of everybody, or the members of gangs."""
     if only is None:
         found: list[Object] = []
         async for page in api.pages(PODS, size=_PAGE):
@@ -163,9 +174,28 @@ async def _pods(api: Api, only: Sequence[GangObject] | None) -> list[Object]:
         return found
     pods: list[Object] = []
     for one in only:
-        listing = await api.list(PODS, namespace=one.namespace, labels=f"{gang.LABEL}={one.group}")
-        pods += [pod for pod in listing.items if _is_gated(pod)]
+        pods += await _gated_members(api, one)
     return pods
+
+
+async def _gated_members(api: Api, one: GangObject) -> list[Object]:
+    """As the controller sorts them: other gangs may have the same label."""
+    space = one.namespace
+    pods, jobs, gangs = await asyncio.gather(
+        api.list(PODS, namespace=space, labels=f"{gang.LABEL}={one.group}"),
+        api.list(JOBS, namespace=space),
+        gangs_in(api, space),
+    )
+    by_uid = {raw["metadata"]["uid"]: raw for raw in pods.items}
+    family = families.sort(
+        space,
+        one.group,
+        pods=map(pod_record, pods.items),
+        gangs=[each for each in gangs if each.group == one.group],
+        jobs={job.uid: job for job in map(job_record, jobs.items)},
+    )
+    members = (by_uid[pod.uid] for pod in family.members.get(one.name, ()))
+    return [raw for raw in members if _is_gated(raw)]
 
 
 def _is_gated(pod: Object) -> bool:

@@ -6,6 +6,7 @@ Planning is the only thing here that burns CPU; a thread does it on an immutable
 import asyncio
 import time
 from collections.abc import Callable
+from datetime import datetime
 from typing import Final, TypeVar
 
 from dragoon.allocator.gang.concern import Concern, concern
@@ -69,8 +70,10 @@ class Planning:
 
     def due(self, memory: Memory) -> float | None:
         """When to ask again: room may have come up since there was none. None: no reason to."""
-        if not memory.is_refused or not memory.woken:
+        if not memory.is_refused:
             return None
+        if not memory.woken:
+            return memory.retry_at
         return memory.planned_at + max(memory.pause, _SHARE * memory.planned_for)
 
     async def plan(
@@ -82,7 +85,7 @@ class Planning:
         if case.faults:
             # Room does not help: only a change of what was written does, and that asks again.
             memory.proposal = Proposal(asked, refusal=case.faults[0].message)
-            memory.woken = False
+            memory.woken, memory.retry_at = False, None
             memory.planned_at = self._clock()
             return
         async with self._turns.turn(ranking.priority(case.pods), gang.created):
@@ -96,6 +99,7 @@ class Planning:
             memory.proposal = viewing.proposal_of(request.pods, outcome)
             if memory.proposal.refusal:
                 self._slow_down(gang, memory)
+                memory.retry_at = self._no_more_avoided(gang, view)
                 await self._advise(case, view, memory, placement, ask)
                 await self._reserve(case, view, memory, placement, ask)
             else:
@@ -128,6 +132,12 @@ class Planning:
     def _answer(self, placement: PlacementSnapshot, ask: GangAsk) -> tuple[Outcome, Concern | None]:
         outcome = self._planner(placement, ask, Budget())
         return outcome, concern(placement, ask) if isinstance(outcome, NoRoom) else None
+
+    def _no_more_avoided(self, gang: GangObject, view: GangView) -> float | None:
+        """When the first node that is avoided may be used again; None where none is."""
+        ends = (datetime.fromisoformat(one.until) for one in gang.status.avoided)
+        left = [(end - view.now).total_seconds() for end in ends if end > view.now]
+        return self._clock() + min(left) + 1.0 if left else None
 
     def _slow_down(self, gang: GangObject, memory: Memory) -> None:
         """The next plan waits a little longer, and not in step with those of other gangs.

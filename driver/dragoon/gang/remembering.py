@@ -56,11 +56,12 @@ class Memory:
     """What this process remembers of one gang; all of it can be lost.
 
     woken: something that concerns the gang has changed since the planner began; woken_at: since
-    when it is to be planned, for that or because it is new. rank: its place in the queue. concern: None where
-    everything concerns it. refusals: those of the planner in a row, None after another answer; pause:
-    until it may be asked again, in seconds. vacated: who could make room; advised_at: when that was asked
-    for. may_reserve: devices may be kept for the gang; reservation: those, to be journaled; in_vain_at:
-    when there were none. faulty: the planner was not asked because of a fault.
+    when it is to be planned, for that or because it is new. rank: its place in the queue. concern:
+    None where everything concerns it. refusals: those of the planner in a row, None after another
+    answer; pause: until it may be asked again, in seconds. retry_at: when it is asked again in any
+    case. vacated: who could make room; advised_at: when that was asked for. may_reserve: devices
+    may be kept for the gang; reservation: those, to be journaled; in_vain_at: when there were none.
+    faulty: the planner was not asked because of a fault.
     """
 
     wait: Wait | None = None
@@ -74,6 +75,7 @@ class Memory:
     concern: Concern | None = None
     refusals: Backoff | None = None
     pause: float = 0.0
+    retry_at: float | None = None
     vacated: Vacated | None = None
     advised_at: float | None = None
     may_reserve: bool = False

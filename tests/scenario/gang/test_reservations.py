@@ -3,6 +3,7 @@
 import pytest
 
 from dragoon.app.controller import Controller
+from dragoon.app.gang_view import give_up
 from dragoon.gang.waiting.durations import ANNOTATION_DURATION
 from dragoon.kube.port import GANGS, NODES, PODS, SLICES
 from tests.scenario.gang.bed import SPACE, Bed, condition, until
@@ -155,3 +156,16 @@ async def test_without_durations_there_is_no_estimate_and_no_backfill() -> None:
         assert "at the latest" not in condition(kept, "Reserved")[2]
         await singles(bed, "small", activeDeadlineSeconds=5)
         await bed.phase("small", "Waiting")
+
+
+async def test_giving_up_a_gang_gives_up_what_is_kept_for_it() -> None:
+    async with Bed(nodes=1).up() as bed:
+        async with bed.controller(**AT_ONCE):
+            await bed.job("full", 4)
+            await bed.phase("full", "Running")
+            await bed.job("large", 2, template="pair")
+            await reserved(bed, "large")
+        found = await give_up(bed.api, namespace=SPACE, name="large")
+        assert (found.pods, found.rules) == (2, 1)
+        assert await nothing_kept(bed, "large")
+        assert await fenced(bed, "large") == set()

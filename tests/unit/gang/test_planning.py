@@ -146,3 +146,21 @@ async def test_a_gang_with_a_fault_is_not_planned_and_not_looked_at_again_for_no
     assert memory.proposal is not None
     assert memory.proposal.refusal == "size: found 2 and 3"
     assert planning.due(memory) is None
+
+
+async def test_a_node_that_may_be_used_again_is_a_reason_to_ask_again() -> None:
+    planner, memory = Planner(), Memory()
+    planner.go.set()
+    world = World(
+        Copies(MemoryApi()), Listener(lambda _key: None, lambda _freed: None, lambda: None)
+    )
+    planning = Planning(world, planner, Silent(), pace=Pace(), clock=lambda: 100.0)
+    avoided = [
+        {"node": "gone", "until": "2026-11-28T23:00:00Z"},
+        {"node": "a", "until": "2026-11-29T00:10:00Z"},
+        {"node": "b", "until": "2026-11-29T00:05:00Z"},
+    ]
+    own, member = gang(status={"avoided": avoided}), pod("a")
+    request = RequestPlan((member.uid,))
+    await planning.plan(own, Case(own, (member,)), view_of(planning, own), request, memory)
+    assert planning.due(memory) == 100.0 + 5 * 60 + 1.0
