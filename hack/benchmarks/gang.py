@@ -168,6 +168,8 @@ class Timeline:
                 GANGS, resource_version=version, namespace=NAMESPACE
             ):
                 version = event.object["metadata"]["resourceVersion"]
+                if event.kind not in {"ADDED", "MODIFIED"}:
+                    continue
                 step = ((event.object.get("status") or {}).get("plan") or {}).get("step", "made")
                 if not self._taken or self._taken[-1][0] != step:
                     self._taken.append((step, time.monotonic() - started))
