@@ -11,7 +11,6 @@ import yaml
 
 from imagebuild import command as image
 from imagebuild.application import snapshot
-from imagebuild.archive import Image
 from imagebuild.building import build
 from realcluster import builds, versions
 from realcluster.cluster import Cluster
@@ -23,11 +22,11 @@ NAME = "dragoon"
 _TIMEOUT = "5m"
 
 
-def built_image(folder: Path) -> tuple[Path, Image]:
-    """The image of this checkout: its archive in the folder, and what it is made of."""
+def built_image(folder: Path) -> Path:
+    """The archive of this checkout's image, in the folder."""
     archive = folder / "image.tar"
-    sources = snapshot(image.CHECKOUT, folder / "sources")
-    return archive, build(sources, archive, image.NAME, image.store())
+    build(snapshot(image.CHECKOUT, folder / "sources"), archive, image.NAME, image.store())
+    return archive
 
 
 def local_image() -> dict[str, Any]:
