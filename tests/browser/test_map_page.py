@@ -67,7 +67,8 @@ def test_a_gang_that_waits_says_why_as_explain_does(window: Browser, show: Show)
     first, second = window.texts("#gangs .gang")
     assert first.startswith("team-a/large Waiting 0/18")
     assert "members fit; team-a/large-" in first
-    assert "what would help" in first
+    assert "What would help: " in first
+    assert "why, line by line" in first
     assert second == "team-a/train Running 16/16"
     assert window.texts("#waiting code") == ["dragoon explain pod/notebook -n research"]
 
@@ -99,7 +100,12 @@ def test_eight_thousand_gpus_are_folded_into_racks_and_found_by_name(
     assert window.count(".card") == 0  # drawn when a rack is opened
     window.click(".group summary")
     assert window.count(".card") == 32 * 8
-    window.type("#search", "train-507-2")
+    window.type("#search", "train-50")
+    assert window.texts(".figures") == [
+        "32 nodes · 128 of 256 GPUs free · 4 match",
+        "32 nodes · 128 of 256 GPUs free · 40 match",
+    ]
+    window.type("#search", "7-2")
     assert window.texts("#hits") == ["1 of 8000 GPUs"]
     assert window.texts(".node h3") == ["gpu-0507"]
     assert window.count(".card.whole:not(.miss)") == 1

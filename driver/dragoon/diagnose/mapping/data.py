@@ -84,6 +84,7 @@ def _gang(gang: GangLine) -> Data:
         "size": gang.size,
         "message": gang.message,
         "lines": list(gang.lines),
+        "change": gang.change,
     }
 
 

@@ -199,8 +199,7 @@ def _explained(line: GangLine, found: Explained) -> GangLine:
     answer = found.gang
     if answer is None:
         return replace(line, message=found.message)
-    change = (f"what would help: {answer.change}",) if answer.change else ()
-    return replace(line, message=found.message, lines=(*answer.reasons, *change))
+    return replace(line, message=found.message, lines=answer.reasons, change=answer.change)
 
 
 def _waiting(snapshot: ClusterSnapshot) -> Iterator[str]:

@@ -70,7 +70,7 @@ class Holder:
 
 @dataclass(frozen=True, slots=True)
 class GangLine:
-    """A gang. lines: why it waits and what would help, as `dragoon explain` says it."""
+    """A gang. lines: why it waits; change: what would help: as `dragoon explain` says it."""
 
     name: str
     phase: str
@@ -78,11 +78,7 @@ class GangLine:
     size: int
     message: str = ""
     lines: tuple[str, ...] = ()
-
-    @property
-    def waits(self) -> bool:
-        """Whether there is something to be said of it."""
-        return bool(self.message or self.lines)
+    change: str = ""
 
 
 @dataclass(frozen=True, slots=True)

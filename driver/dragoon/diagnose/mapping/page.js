@@ -147,6 +147,7 @@ function drawGroup([name, nodes], matches, open) {
   const counts = tally(members);
   const figures = [`${nodes.length} ${nodes.length === 1 ? "node" : "nodes"}`, `${counts.free} of ${members.length} GPUs free`];
   if (counts.unusable) figures.push(`${counts.unusable} unusable`);
+  if (matches) figures.push(`${members.filter(matches).length} match`);
   const details = make("details", "group", make("summary", "", make("span", "name", name), bar,
     make("span", "figures", figures.join(" · "))));
   const body = make("div", "body");
@@ -204,6 +205,7 @@ function drawGangs() {
     const row = make("div", waits(gang) ? "gang waits" : "gang", name,
       make("span", "phase", ` ${gang.phase || "not seen yet"} ${gang.ready}/${gang.size}`));
     if (gang.message) row.append(make("p", "", gang.message));
+    if (gang.change) row.append(make("p", "", make("b", "", "What would help: "), gang.change));
     if (gang.lines.length) {
       const lines = make("ul", "", ...gang.lines.map((line) => make("li", "", line)));
       row.append(make("details", "why", make("summary", "", "why, line by line"), lines));
