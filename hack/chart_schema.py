@@ -25,7 +25,7 @@ SET_BY_CHART = frozenset(
         *("driverName", "nodeName", "kubeletRoot", "cdiRoot", "simulate", "simulateState"),
         *("hamiLibrary", "hamiSha256", "hostRoot", "driverRoot", "cgroupRoot", "nvidiaCtk"),
         *("podName", "podNamespace", "podUid", "listen", "kubeconfig"),
-        *("procRoot", "sysRoot", "devRoot", "stateDir", "kueue"),
+        *("procRoot", "sysRoot", "devRoot", "stateDir", "withoutDriver", "kueue"),
     )
 )
 

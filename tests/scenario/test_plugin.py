@@ -10,7 +10,7 @@ import pytest
 from dragoon.app.plugin import Plugin
 from dragoon.errors import DriverMissingError, KubeletError
 from dragoon.gpu.model import Inventory
-from dragoon.gpu.port import FixedGpus
+from dragoon.gpu.port import FixedGpus, Gpus
 from dragoon.gpu.sim.hardware import Hardware
 from dragoon.kube.port import SLICES
 from dragoon.publish.slices import render
@@ -203,6 +203,36 @@ async def test_without_a_driver_it_ends_with_a_hint_and_leaves_nothing(bed: Bed)
     assert "install the NVIDIA driver" in caught.value.hint
     assert not list(bed.kubelet_root.iterdir())
     assert len(bed.memory.faults.calls) == calls
+
+
+class LateDriver:
+    """A driver that is installed while the plugin runs."""
+
+    def __init__(self, gpus: Gpus) -> None:
+        self._gpus = gpus
+        self.installed = False
+
+    def inventory(self) -> Inventory:
+        if not self.installed:
+            raise DriverMissingError("NVML: library not found")
+        return self._gpus.inventory()
+
+    def close(self) -> None:
+        self._gpus.close()
+
+
+async def test_it_waits_for_a_driver_where_it_is_told_to_and_is_ready_meanwhile(bed: Bed) -> None:
+    late = LateDriver(bed.gpus())
+    async with bed.kubelet() as kubelet:
+        async with bed.running(late, without_driver="wait", inventory_seconds=1.0) as plugin:
+            await kubelet.wait_registered(DRIVER)
+            await until("it is ready", lambda: not plugin.not_ready())
+            assert not await bed.slices()
+            late.installed = True
+            await until("its GPUs are published", lambda: bool(_writes(bed)))
+            await until("it is ready with them", lambda: not plugin.not_ready())
+        (found,) = await bed.slices()
+    assert len(found["spec"]["devices"]) == 8
 
 
 class Hung:

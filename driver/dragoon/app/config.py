@@ -61,6 +61,12 @@ class PluginConfig(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
         Absolute,
         Meta(description="Where the NVIDIA driver is installed, such as /run/nvidia/driver."),
     ] = "/"
+    without_driver: Annotated[
+        Literal["exit", "wait"],
+        Meta(
+            description="What to do where no NVIDIA driver is found: end with a message, or wait for one with nothing to publish. The chart waits: a driver container may come later, or the node has no GPU."
+        ),
+    ] = "exit"
     nvidia_ctk: Annotated[
         str,
         Meta(

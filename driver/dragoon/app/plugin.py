@@ -202,7 +202,7 @@ class Plugin:
         missing = []
         if not self._kubelet.registered:
             missing.append(f"not registered with the kubelet: {self._kubelet.registration.reason}")
-        if self._publisher.state.generation is None:
+        if self._publisher.state.generation is None and not self._waits_for_driver():
             error = self._publisher.state.error
             missing.append(f"no slices published yet{f': {error}' if error else ''}")
         return missing
@@ -265,13 +265,20 @@ class Plugin:
                 hint="set it to the kubelet's --root-dir, and mount it in a container",
             )
 
+    def _waits_for_driver(self) -> bool:
+        """Whether there is nothing to publish, and that is fine here."""
+        missing = isinstance(self._watch.error, DriverMissingError)
+        return missing and self._watch.current is None and self._config.without_driver == "wait"
+
     async def _look_first(self) -> None:
-        """No driver is an end; a driver that fails or hangs is not: it may come back."""
+        """No driver is an end, if it is not to be waited for; one that fails or hangs may come back."""
         try:
             async with asyncio.timeout(self._first_look):
                 await self._watch.look()
         except DriverMissingError:
-            raise
+            if not self._waits_for_driver():
+                raise
+            _log.info("no NVIDIA driver on this node: nothing is published until there is one")
         except (HardwareError, TimeoutError) as error:
             _log.warning("starting without a look at the GPUs", error=str(error) or "no answer")
 
