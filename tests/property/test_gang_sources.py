@@ -98,10 +98,10 @@ def test_no_pod_and_no_group_object_makes_discovery_fail(found: list[PodRecord],
         assert size.number is None or 1 <= size.number <= 4096
         slot_of(one)
         stays_out(one)
-        assert set(groups_of(one)) == {
-            (answer.source, answer.group) for answer in answers_of(one, ground) if answer.group
-        }
-    family = families.sort("team", "g", pods=found, gangs=(), ground=ground)
+        assert [(group.source, group.name) for group in groups_of(one)] == [
+            (answer.source, answer.group) for answer in answers_of(one, ground)
+        ]
+    family = families.sort("team", "g", pods=found, gangs=(), jobs={})
     sorted_ = [
         *(one for new in family.missing for one in new.pods),
         *family.unknown,

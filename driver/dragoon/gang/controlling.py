@@ -141,14 +141,19 @@ class GangController:
         ground = world.ground  # One for the look: it remembers what pods say.
         known = world.gangs_of(key)
         gangs = [one for one in known if not one.deleting]
-        own = {"", *(one.uid for one in known)}
-        # A pod that another gang has placed stays with it, whatever label it carries now.
-        pods = [pod for pod in world.family(key) if world.planned_by(pod.uid) in own]
+        by_uid = {one.uid: one for one in known}
+        # A pod that another gang has placed stays with it, whatever it says now.
+        pods = [
+            pod
+            for pod in world.family(key)
+            if not (placed := world.planned_by(pod.uid))
+            or (placed in by_uid and not self._has_moved(by_uid[placed], pod))
+        ]
         found = families.sort(
             *key,
             pods=pods,
             gangs=gangs,
-            ground=ground,
+            jobs=ground.jobs,
             taken=frozenset(
                 one.name for one in world.copies.gangs.values() if one.namespace == key.namespace
             ),
@@ -189,7 +194,7 @@ class GangController:
             ground=ground,
             priority_classes=set(self._world.copies.priority_classes.values()),
             relabelled=relabelled,
-            elsewhere=self._elsewhere(gang, mine, ground),
+            elsewhere=self._elsewhere(gang, pods, ground),
         )
         ungated = checking.ungated(mine, self._ours(gang, mine))
         for fault in (*found, *((ungated,) if ungated is not None else ())):
@@ -200,7 +205,7 @@ class GangController:
         await self._looker.look(case)
 
     def _relabelled(self, gang: GangObject, pods: Sequence[PodRecord]) -> list[PodRecord]:
-        """Living pods that the plan names and that do not carry the label any more."""
+        """Living pods that the plan names and that say now that they are of another gang."""
         plan = gang.status.plan
         if plan is None:
             return []
@@ -214,8 +219,17 @@ class GangController:
         return [
             pod
             for pod in found
-            if pod is not None and pod.uid in named and pod.is_alive and pod.group != gang.group
+            if pod is not None
+            and pod.uid in named
+            and pod.is_alive
+            and (pod.group != gang.group or self._has_moved(gang, pod))
         ]
+
+    def _has_moved(self, gang: GangObject, pod: PodRecord) -> bool:
+        """Whether a pod is in another group of the other project now, or in none."""
+        if gang.deleting or gang.spec.source is None:
+            return False
+        return not families.belongs(pod, gang, self._world.jobs_by_uid)
 
     def _elsewhere(
         self, gang: GangObject, pods: Sequence[PodRecord], ground: Ground
@@ -226,7 +240,7 @@ class GangController:
         return [
             pod
             for pod in self._world.in_groups_of(one for one in pods if one.is_alive)
-            if pod.is_alive and not families.belongs(pod, gang, ground)
+            if pod.is_alive and not families.belongs(pod, gang, ground.jobs)
         ]
 
     def _ours(self, gang: GangObject, pods: Sequence[PodRecord]) -> set[str]:

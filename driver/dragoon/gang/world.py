@@ -21,8 +21,7 @@ from dragoon.errors import DragoonError
 from dragoon.gang import promised
 from dragoon.gang.copies import Copies, RuleRecord
 from dragoon.gang.discovering.answers import Ground
-from dragoon.gang.discovering.grouping import groups_of
-from dragoon.gang.discovering.table import OBJECTS
+from dragoon.gang.group_index import GroupIndex
 from dragoon.gang.protocol.model import RuleFacts
 from dragoon.gang.records import JobRecord, PodRecord, Raw
 from dragoon.gang.waiting import freed
@@ -66,7 +65,7 @@ class World:
         self._gangs_of: defaultdict[FamilyKey, dict[Key, None]] = defaultdict(dict)
         self._users: defaultdict[Key, dict[Key, None]] = defaultdict(dict)
         self._pods_of_owner: defaultdict[str, dict[Key, None]] = defaultdict(dict)
-        self._in_group: defaultdict[tuple[str, str, str], dict[Key, None]] = defaultdict(dict)
+        self._groups = GroupIndex()
         self._on_node: defaultdict[str, dict[Key, None]] = defaultdict(dict)
         self._schedulable: dict[Key, None] = {}
         self._planned: dict[str, str] = {}
@@ -139,10 +138,7 @@ class World:
 
     def in_groups_of(self, pods: Iterable[PodRecord]) -> tuple[PodRecord, ...]:
         """All pods that other projects have in a group with one of these."""
-        groups = {(pod.namespace, *group) for pod in pods for group in groups_of(pod)}
-        keys = dict.fromkeys(
-            key for group in sorted(groups) for key in self._in_group.get(group, ())
-        )
+        keys = self._groups.beside(pods)
         found = (self.copies.pods.get(key.name, key.namespace) for key in keys)
         return tuple(pod for pod in found if pod is not None)
 
@@ -246,8 +242,7 @@ class World:
     def _index_pod(self, key: Key, pod: PodRecord) -> None:
         if pod.group is not None:
             self._families[FamilyKey(pod.namespace, pod.group)][key] = None
-            for group in groups_of(pod):
-                self._in_group[(pod.namespace, *group)][key] = None
+            self._groups.add(pod)
             if pod.owner is not None:
                 self._pods_of_owner[pod.owner.uid][key] = None
         for claim in pod.claims:
@@ -261,8 +256,7 @@ class World:
     def _forget_pod(self, key: Key, pod: PodRecord) -> None:
         if pod.group is not None:
             _drop(self._families, FamilyKey(pod.namespace, pod.group), key)
-            for group in groups_of(pod):
-                _drop(self._in_group, (pod.namespace, *group), key)
+            self._groups.drop(pod)
             if pod.owner is not None:
                 _drop(self._pods_of_owner, pod.owner.uid, key)
         for claim in pod.claims:
@@ -362,10 +356,8 @@ class World:
 
     def _group(self, resource: Resource, key: Key | None) -> None:
         """An object of another project has changed, or whether there is its kind at all."""
-        for (namespace, source, group), pods in tuple(self._in_group.items()):
-            if OBJECTS.get(source) == resource and key in {None, Key(namespace, group)}:
-                for pod in tuple(pods):
-                    self._tell_family_of(pod)
+        for pod in self._groups.of_object(resource, key):
+            self._tell_family_of(pod)
 
     def _tell_family_of(self, key: Key) -> None:
         pod = self.copies.pods.get(key.name, key.namespace)

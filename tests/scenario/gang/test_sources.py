@@ -172,6 +172,18 @@ async def test_all_pods_of_a_job_set_are_one_gang_whatever_jobs_they_are_of() ->
         await bound(bed, "s", 4)
 
 
+async def test_a_job_set_that_comes_after_its_pods_is_taken_up() -> None:
+    async with Bed(nodes=1).up() as bed, bed.controller():
+        group = JobSet(bed, "s", {"driver": (1, 1), "workers": (1, 2)})
+        await group.create()
+        await group.start(0)
+        gang = await bed.phase("s", "Gathering")
+        assert condition(gang, "Complete")[1] == "GroupMissing"
+        serve(bed.api, JOB_SETS)
+        await bed.phase("s", "Running")
+        await bound(bed, "s", 3)
+
+
 async def test_members_of_a_job_set_that_is_started_again_are_where_they_were() -> None:
     async with Bed(nodes=2).up() as bed, bed.controller():
         serve(bed.api, JOB_SETS)
@@ -334,3 +346,32 @@ async def test_of_two_projects_that_disagree_the_one_that_is_named_counts() -> N
         group["kueue.x-k8s.io/pod-group-name"] = "two"
         await pods("told", **{ANNOTATION_SOURCE: "Kueue"})
         await bed.phase("told", "Running")
+
+
+async def test_a_group_that_is_changed_on_a_placed_pod_is_told_and_the_pod_keeps_its_place() -> (
+    None
+):
+    async with Bed(nodes=1).up() as bed, bed.controller():
+        said = {"kueue.x-k8s.io/pod-group-total-count": "2"}
+        for name in ("p0", "p1"):
+            labels = {LABEL: "g", "kueue.x-k8s.io/pod-group-name": "one"}
+            await member(bed, name, labels=labels, annotations=said)
+        await bed.phase("g", "Running")
+        held = await bed.allocated()
+        changed = {"metadata": {"labels": {"kueue.x-k8s.io/pod-group-name": "two"}}}
+        await bed.api.patch(PODS, "p0", changed, namespace=SPACE)
+
+        async def told() -> bool:
+            found = await bed.see("g")
+            return found is not None and condition(found, "Valid")[1] == "LabelChanged"
+
+        await until("it is told", told)
+        gang = await bed.see("g")
+        assert gang is not None
+        assert (
+            "group of Kueue of pod team/p0: found 'two', allowed is 'one'"
+            in (condition(gang, "Valid")[2])
+        )
+        assert gang.status.plan is not None
+        assert {one.pod for one in gang.status.plan.held} == {"p0", "p1"}
+        assert await bed.allocated() == held

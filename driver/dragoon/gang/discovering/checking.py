@@ -10,7 +10,7 @@ from typing import Final
 from dragoon.api import gang
 from dragoon.api.gang import GangObject
 from dragoon.gang.discovering.answers import Ground
-from dragoon.gang.discovering.grouping import answers_of
+from dragoon.gang.discovering.grouping import answers_of, groups_of
 from dragoon.gang.discovering.sizes import size_of
 from dragoon.gang.records import PodRecord
 
@@ -60,20 +60,12 @@ def faults(
     living = [pod for pod in pods if pod.is_alive]
     found = [
         *_sizes(gang_, living, ground),
-        *_groups(gang_, living, ground),
+        *_groups(gang_, [pod for pod in living if pod not in relabelled], ground),
         *_schedulers(living),
         *_priorities(living, priority_classes),
     ]
     if relabelled:
-        found.append(
-            Fault(
-                LABEL_CHANGED,
-                f"label {gang.LABEL} of {names(relabelled)}: found "
-                f"{_values(pod.group or '' for pod in relabelled)}, allowed is {gang_.group!r} for "
-                "the life of the pod; delete the pod",
-                tuple(relabelled),
-            )
-        )
+        found.append(_moved(gang_, relabelled))
     if elsewhere:
         found.append(_torn(gang_, elsewhere))
     return tuple(found)
@@ -119,6 +111,21 @@ def names(pods: Sequence[PodRecord]) -> str:
     shown = ", ".join(str(pod) for pod in pods[:_SHOWN])
     more = f" and {len(pods) - _SHOWN} more" if len(pods) > _SHOWN else ""
     return f"pod{'s' if len(pods) > 1 else ''} {shown}{more}"
+
+
+def _moved(gang_: GangObject, pods: Sequence[PodRecord]) -> Fault:
+    where, allowed = f"label {gang.LABEL}", gang_.group
+    said = [pod.group or "" for pod in pods]
+    source = gang_.spec.source
+    if source is not None and all(text == gang_.group for text in said):
+        where, allowed = f"group of {source.name}", source.group
+        said = [one.name for pod in pods for one in groups_of(pod)] or [""]
+    return Fault(
+        LABEL_CHANGED,
+        f"{where} of {names(pods)}: found {_values(said)}, allowed is {allowed!r} for the life of the "
+        "pod; delete the pod",
+        tuple(pods),
+    )
 
 
 def _torn(gang_: GangObject, elsewhere: Sequence[PodRecord]) -> Fault:

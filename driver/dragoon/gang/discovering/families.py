@@ -14,8 +14,7 @@ from typing import Any, Final
 
 from dragoon.api import gang, limits
 from dragoon.api.gang import GangObject, Owner, Source
-from dragoon.gang.discovering.answers import Ground
-from dragoon.gang.discovering.grouping import answers_of, stays_out
+from dragoon.gang.discovering.grouping import groups_of, stays_out
 from dragoon.gang.records import JobRecord, PodRecord
 
 _MOST_POD_OWNERS: Final = 256
@@ -59,13 +58,13 @@ def sort(
     *,
     pods: Iterable[PodRecord],
     gangs: Sequence[GangObject],
-    ground: Ground,
+    jobs: Mapping[str, JobRecord],
     taken: frozenset[str] = frozenset(),
 ) -> Family:
     """Sorts the pods with this label value.
 
-    gangs: those of the group that are not being deleted. taken: names of Gangs in the namespace, of
-    whatever group.
+    gangs: those of the group that are not being deleted. jobs: by UID. taken: names of Gangs in the
+    namespace, of whatever group.
     """
     pods = sorted(
         (pod for pod in pods if not stays_out(pod)), key=lambda pod: (pod.created, pod.name)
@@ -80,7 +79,7 @@ def sort(
     unknown: list[PodRecord] = []
     unsorted: list[tuple[PodRecord, str]] = []
     for pod in pods:
-        root = _root(pod, ground)
+        root = _root(pod, jobs)
         if isinstance(root, _Unseen):
             unknown.append(pod)
             continue
@@ -113,9 +112,9 @@ def sort(
     )
 
 
-def belongs(pod: PodRecord, one: GangObject, ground: Ground) -> bool:
+def belongs(pod: PodRecord, one: GangObject, jobs: Mapping[str, JobRecord]) -> bool:
     """Whether a pod is, by what it says, of the same group as a Gang that we made."""
-    root = _root(pod, ground)
+    root = _root(pod, jobs)
     return pod.group == one.group and root == one.spec.source
 
 
@@ -129,15 +128,15 @@ _Root = Owner | Source | None
 _Identity = tuple[str, str]
 
 
-def _root(pod: PodRecord, ground: Ground) -> "_Root | _Unseen | str":
+def _root(pod: PodRecord, jobs: Mapping[str, JobRecord]) -> "_Root | _Unseen | str":
     """The group of another project, else the owner; a text says why neither can be told."""
-    answers = answers_of(pod, ground)
-    if not answers:
-        return top_owner(pod, ground.jobs)
-    unread = next((one for one in answers if not one.group), None)
+    groups = groups_of(pod)
+    if not groups:
+        return top_owner(pod, jobs)
+    unread = next((one for one in groups if one.wrong), None)
     if unread is not None:
         return unread.wrong
-    return Source(name=answers[0].source, group=answers[0].group)
+    return Source(name=groups[0].source, group=groups[0].name)
 
 
 def _identity(root: _Root) -> _Identity:

@@ -6,7 +6,6 @@ from typing import Any, Final
 
 from dragoon.errors import InvalidInputError
 from dragoon.gang.discovering.answers import Ground, Numbers, Reader, count, shown
-from dragoon.gang.discovering.marks import Mark
 from dragoon.gang.records import PodRecord
 from dragoon.kube.port import Resource
 
@@ -17,11 +16,16 @@ _MOST: Final = 4096
 """Entries of a list in a spec: whoever writes more means something else."""
 
 
-def of_object(resource: Resource, read: ReadSpec, *, named: Mark | None = None) -> Reader:
-    """A reader of the spec of the object that the group's key, or else a mark, names."""
+def object_name(group: str) -> str:
+    """The object that a group stands in: of an object with several groups (JobSet) the first part."""
+    return group.partition("/")[0]
+
+
+def of_object(resource: Resource, read: ReadSpec) -> Reader:
+    """A reader of the spec of the object that the group stands in."""
 
     def reader(pod: PodRecord, group: str, ground: Ground) -> Numbers:
-        name = group if named is None else named.read(pod)
+        name = object_name(group)
         what = f"{resource.kind} {name} ({resource.api_version})"
         refused = ground.objects.refused(resource)
         if refused:

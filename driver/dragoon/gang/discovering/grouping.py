@@ -2,6 +2,7 @@
 
 import contextlib
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Final
 
 from dragoon.api import gang
@@ -15,41 +16,65 @@ _NAMES: Final = ", ".join(source.name for source in SOURCES)
 _PLACES: Final = {place for one in SOURCES for place in one.group[0].places}
 """Labels, annotations and fields by which a pod may be known: most pods have none of them."""
 
+_BY_NAME: Final = {source.name: source for source in SOURCES}
 _KEEP_ROOM: Final = [one.stays_out for one in SOURCES if one.stays_out is not None]
 
 
-def answers_of(pod: PodRecord, ground: Ground) -> tuple[Answer, ...]:
-    """What the sources that know a pod say of it, in the order of the table.
+@dataclass(frozen=True, slots=True)
+class Group:
+    """The group that a pod is in, as one source has it.
+
+    source: its name. name: empty where it cannot be read; wrong says why.
+    """
+
+    source: str
+    name: str
+    wrong: str = ""
+
+
+def groups_of(pod: PodRecord) -> tuple[Group, ...]:
+    """The groups that a pod says to be in, in the order of the table.
 
     None where the pod says that its label alone counts. An annotation of ours chooses one source.
     """
-    if not _may_be_known(pod) and gang.ANNOTATION_SOURCE not in pod.annotations:
+    chosen = pod.annotations.get(gang.ANNOTATION_SOURCE)
+    if _by_label_alone(pod) or (chosen is None and not _may_be_known(pod)):
+        return ()
+    found = tuple(group for _, group in _groups(pod))
+    if chosen is None or found:
+        return found
+    wrong = (
+        f"annotation {gang.ANNOTATION_SOURCE}: found {chosen[:40]!r}, which does not know this pod; "
+        f"allowed is one that does, of {_NAMES}"
+    )
+    return (Group(chosen[:40], "", wrong),)
+
+
+def answers_of(pod: PodRecord, ground: Ground) -> tuple[Answer, ...]:
+    """What the sources that know a pod say of its groups, in the order of the table."""
+    groups = groups_of(pod)
+    if not groups:
         return ()
     known = ground.remembered.get(id(pod))
     if known is None:
-        known = ground.remembered[id(pod)] = pod, _answers_of(pod, ground)
+        found = tuple(_answer(group, pod, ground) for group in groups)
+        known = ground.remembered[id(pod)] = pod, found
     return known[1]
 
 
-def _answers_of(pod: PodRecord, ground: Ground) -> tuple[Answer, ...]:
-    chosen = pod.annotations.get(gang.ANNOTATION_SOURCE)
-    found = tuple(_answers(pod, ground))
-    if chosen is not None and not found and not _by_label_alone(pod):
-        wrong = (
-            f"annotation {gang.ANNOTATION_SOURCE}: found {chosen[:40]!r}, which does not know this "
-            f"pod; allowed is one that does, of {_NAMES}"
-        )
-        return (Answer(chosen[:40], "", wrong=wrong),)
-    return found
+def _answer(group: Group, pod: PodRecord, ground: Ground) -> Answer:
+    if group.wrong:
+        return Answer(group.source, group.name, wrong=group.wrong)
+    try:
+        numbers = _BY_NAME[group.source].numbers(pod, group.name, ground)
+    except InvalidInputError as error:
+        return Answer(group.source, group.name, wrong=f"{group.source}: {error.message}")
+    return Answer(group.source, group.name, numbers)
 
 
 def source_of(pod: PodRecord) -> Source | None:
     """The source that names the group of a pod, None where no other project does."""
-    for source in _asked(pod):
-        with contextlib.suppress(InvalidInputError):
-            if joined(source.group, pod):
-                return source
-    return None
+    return next((source for source, group in _groups(pod) if group.name), None)
 
 
 def stays_out(pod: PodRecord) -> bool:
@@ -71,23 +96,21 @@ def slot_of(pod: PodRecord) -> str:
     return index if alone or not index or pod.owner is None else f"{pod.owner.name}/{index}"
 
 
-def groups_of(pod: PodRecord) -> tuple[tuple[str, str], ...]:
-    """The source and the name of each group that a pod says to be in, as far as they can be read."""
-    found: list[tuple[str, str]] = []
-    for source in _asked(pod):
-        with contextlib.suppress(InvalidInputError):
-            group = joined(source.group, pod)
-            if group:
-                found.append((source.name, group))
-    return tuple(found)
-
-
-def _asked(pod: PodRecord) -> tuple[Source, ...]:
-    """The sources that may know a pod, in the order of the table."""
+def _groups(pod: PodRecord) -> Iterator[tuple[Source, Group]]:
+    """What the sources that are asked know."""
     if not _may_be_known(pod) or _by_label_alone(pod):
-        return ()
+        return
     chosen = pod.annotations.get(gang.ANNOTATION_SOURCE)
-    return tuple(one for one in SOURCES if chosen in {None, one.name})
+    for source in SOURCES:
+        if chosen not in {None, source.name}:
+            continue
+        try:
+            name = joined(source.group, pod)
+        except InvalidInputError as error:
+            yield source, Group(source.name, "", f"{source.name}: {error.message}")
+        else:
+            if name:
+                yield source, Group(source.name, name)
 
 
 def _may_be_known(pod: PodRecord) -> bool:
@@ -97,17 +120,6 @@ def _may_be_known(pod: PodRecord) -> bool:
 
 def _by_label_alone(pod: PodRecord) -> bool:
     return pod.annotations.get(gang.ANNOTATION_SCOPE) == "name"
-
-
-def _answers(pod: PodRecord, ground: Ground) -> Iterator[Answer]:
-    for source in _asked(pod):
-        group = ""
-        try:
-            group = joined(source.group, pod)
-            if group:
-                yield Answer(source.name, group, source.numbers(pod, group, ground))
-        except InvalidInputError as error:
-            yield Answer(source.name, group, wrong=f"{source.name}: {error.message}")
 
 
 def _said(pod: PodRecord, name: str) -> str:

@@ -92,11 +92,7 @@ def _yunikorn(pod: PodRecord, _group: str, _ground: Ground) -> Numbers:
 
 def _job_set(pod: PodRecord, group: str, ground: Ground) -> Numbers:
     part = _JOB_SET_GROUP.read(pod)
-    reader = of_object(
-        JOB_SETS,
-        lambda spec, where: group_objects.job_set(spec, where, part),
-        named=_JOB_SET_NAME,
-    )
+    reader = of_object(JOB_SETS, lambda spec, where: group_objects.job_set(spec, where, part))
     return reader(pod, group, ground)
 
 

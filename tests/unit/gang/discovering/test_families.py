@@ -3,7 +3,7 @@ from typing import Any
 from dragoon.api.gang import GangObject, Source
 from dragoon.gang.discovering.families import Family, belongs, body, owner_references, sort
 from dragoon.gang.records import JobRecord, PodRecord
-from tests.unit.gang.records_for_tests import gang, ground, job, pod
+from tests.unit.gang.records_for_tests import gang, job, pod
 
 
 def sorted_(
@@ -13,7 +13,9 @@ def sorted_(
     taken: frozenset[str] = frozenset(),
     group: str = "g",
 ) -> Family:
-    return sort("team", group, pods=pods, gangs=gangs, ground=ground(*jobs), taken=taken)
+    return sort(
+        "team", group, pods=pods, gangs=gangs, jobs={one.uid: one for one in jobs}, taken=taken
+    )
 
 
 def owned(name: str, by: str) -> GangObject:
@@ -233,6 +235,6 @@ def test_a_gang_of_a_group_goes_with_what_made_the_jobs_of_its_pods() -> None:
 def test_a_pod_belongs_to_a_gang_by_its_label_and_its_group() -> None:
     source = {"name": "LeaderWorkerSet", "group": "llm/0"}
     one = gang("g", source=source)
-    assert belongs(lws("a0", 0), one, ground())
-    assert not belongs(lws("a0", 0, group="h"), one, ground())
-    assert not belongs(lws("b0", 1), one, ground())
+    assert belongs(lws("a0", 0), one, {})
+    assert not belongs(lws("a0", 0, group="h"), one, {})
+    assert not belongs(lws("b0", 1), one, {})
