@@ -138,7 +138,7 @@ async def _look(api: Api, namespace: str, name: str) -> _Case:
         )
     key = FamilyKey(gang.namespace, gang.group)
     found = families.sort(
-        *key, pods=world.family(key), gangs=world.gangs_of(key), ground=world.ground
+        *key, pods=world.family(key), gangs=world.gangs_of(key), jobs=world.jobs_by_uid
     )
     return _Case(world, gang, found.members.get(gang.name, ()))
 
