@@ -38,6 +38,7 @@ _READY = {
     "lastTransitionTime": "2026-01-01T00:00:00Z",
 }
 _ROOM = {"cpu": "128", "memory": "2Ti", "pods": "250"}
+_ASKED = {"cpu": "8", "memory": "64Gi"}
 
 
 @contextmanager
@@ -252,7 +253,11 @@ def _pod(name: str, metadata: Object) -> Object:
         "metadata": {**metadata, "name": name, "namespace": NAMESPACE},
         "spec": {
             "containers": [
-                {"name": "c", "image": "none", "resources": {"claims": [{"name": "gpu"}]}}
+                {
+                    "name": "c",
+                    "image": "none",
+                    "resources": {"claims": [{"name": "gpu"}], "requests": _ASKED},
+                }
             ],
             "resourceClaims": [{"name": "gpu", "resourceClaimTemplateName": "gpus"}],
         },

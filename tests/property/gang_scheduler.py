@@ -26,12 +26,12 @@ def devices_of(claim: Raw) -> set[Device]:
     return {(one["pool"], one["device"]) for one in results}
 
 
-def cpu_left(node: Raw, pods: list[Raw], but: str) -> int:
-    """CPU of a node that bound and nominated pods leave, one pod not counted."""
+def cpu_left(node: Raw, pods: list[Raw], *but: str) -> int:
+    """CPU of a node that bound and nominated pods leave, some pods not counted."""
     used = sum(
         pod["spec"]["cpu"]
         for pod in pods
-        if pod["metadata"]["uid"] != but
+        if pod["metadata"]["uid"] not in but
         and pod["status"]["phase"] not in {"Succeeded", "Failed"}
         and node["metadata"]["name"]
         in {pod["spec"].get("nodeName"), pod["status"].get("nominatedNodeName")}

@@ -8,13 +8,14 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Final
+from typing import Final, TypeVar
 
 import structlog
 
+from dragoon.allocator.gang.model import NodeFacts
 from dragoon.allocator.model import PoolId
 from dragoon.api.gang import GangObject, Owner
-from dragoon.api.gang_plan import Step
+from dragoon.api.gang_plan import Plan, Step
 from dragoon.errors import InvalidInputError
 from dragoon.gang import asking
 from dragoon.gang.discovering.grouping import slot_of
@@ -45,6 +46,8 @@ from dragoon.gang.world import World
 from dragoon.kube.port import Api
 
 _log = structlog.get_logger(__name__)
+
+_Answer = TypeVar("_Answer")
 
 _ROUNDS: Final = 20
 """Answers of the protocol in one look that ask for another one at once; then others have a turn."""
@@ -224,7 +227,8 @@ class Looker:
             deleting=gang.deleting,
             plan=plan,
             planned=planned,
-            misfits=self._misfits(gang, case) if plan and plan.step is Step.VERIFY else {},
+            misfits=self._asked(asking.misfits, plan, case, Step.VERIFY, {}),
+            roomy=self._asked(asking.roomy, plan, case, Step.COMMIT, frozenset()),
             listed=listed,
             wait=memory.wait,
             proposal=memory.proposal,
@@ -237,13 +241,22 @@ class Looker:
         drivers = {pool.driver for pool in plan.pools} if plan is not None else set()
         return Backlog(self._world.pending_claims(), self._world.free_devices(drivers))
 
-    def _misfits(self, gang: GangObject, case: Case) -> Mapping[str, str]:
-        plan = gang.status.plan
+    def _asked(
+        self,
+        question: Callable[[Plan, Mapping[str, PodRecord], Mapping[str, NodeFacts]], _Answer],
+        plan: Plan | None,
+        case: Case,
+        step: Step,
+        otherwise: _Answer,
+    ) -> _Answer:
+        """What becomes of the planned nodes without the pods of the plan; only asked in this step."""
+        if plan is None or plan.step is not step:
+            return otherwise
         pods = {pod.uid: pod for pod in case.pods}
-        planned = [pods[one.uid] for one in plan.members if one.uid in pods] if plan else []
-        names = {one.node for one in plan.members} if plan else set()
-        facts = self._world.node_facts(without=[pod.key for pod in planned], names=names)
-        return asking.misfits(plan, pods, {one.name: one for one in facts})
+        planned = [pods[one.uid].key for one in plan.members if one.uid in pods]
+        names = {one.node for one in plan.members}
+        facts = self._world.node_facts(without=planned, names=names)
+        return question(plan, pods, {one.name: one for one in facts})
 
     async def _carry_out(
         self, gang: GangObject, case: Case, view: GangView, actions: Iterable[Action]

@@ -5,7 +5,7 @@ from dragoon.allocator import ClusterState
 from dragoon.allocator.gang.model import NodeFacts
 from dragoon.allocator.model import PoolId
 from dragoon.api.gang import GangObject
-from dragoon.api.gang_plan import PlannedClaim, pack, unpack
+from dragoon.api.gang_plan import Plan, PlannedClaim, pack, unpack
 from dragoon.gang import asking
 from dragoon.gang.protocol.actions import RequestPlan
 from dragoon.gang.protocol.model import Member, Ref
@@ -143,16 +143,37 @@ def test_a_journaled_plan_is_a_promise_until_it_is_taken_back() -> None:
 
 
 def test_planned_pods_that_their_node_does_not_take_any_more_are_told() -> None:
-    own = gang(status=planned("Wait", members=("a", "b")))
-    container = {"name": "c", "resources": {"requests": {"cpu": "2"}}}
-    pods = {
-        one.uid: one for one in (pod("a", containers=[container]), pod("b", containers=[container]))
-    }
+    plan, pods = two_planned("Wait")
     room = NodeFacts("n0", allocatable={"cpu": 4000}, most_pods=10)
-    assert asking.misfits(own.status.plan, pods, {"n0": room}) == {}
+    assert asking.misfits(plan, pods, {"n0": room}) == {}
     tight = NodeFacts("n0", allocatable={"cpu": 3000}, most_pods=10)
-    found = asking.misfits(own.status.plan, pods, {"n0": tight})
+    found = asking.misfits(plan, pods, {"n0": tight})
     assert list(found) == ["pod-b"]
     assert "cpu" in found["pod-b"]
     closed = NodeFacts("n0", allocatable={"cpu": 9000}, most_pods=10, unschedulable=True)
-    assert set(asking.misfits(own.status.plan, pods, {"n0": closed})) == {"pod-a", "pod-b"}
+    assert set(asking.misfits(plan, pods, {"n0": closed})) == {"pod-a", "pod-b"}
+
+
+def test_pods_are_roomy_where_as_much_again_is_left_of_all_that_they_ask_for() -> None:
+    plan, pods = two_planned("Commit")
+
+    def found(cpu: int, most_pods: int, taken: int = 0) -> frozenset[str]:
+        used = {"cpu": taken}
+        node = NodeFacts("n0", allocatable={"cpu": cpu}, most_pods=most_pods, used=used)
+        return asking.roomy(plan, pods, {"n0": node})
+
+    assert found(8000, 4) == {"pod-a", "pod-b"}
+    assert found(7999, 4) == frozenset()
+    assert found(8000, 3) == frozenset()
+    assert found(9000, 4, taken=1001) == frozenset()
+    # A node that is gone has no room.
+    assert asking.roomy(plan, pods, {}) == frozenset()
+
+
+def two_planned(step: str) -> tuple[Plan, dict[str, PodRecord]]:
+    """A plan in this step of two pods on one node, with 2 CPU each, and the pods by UID."""
+    plan = gang(status=planned(step, members=("a", "b"))).status.plan
+    assert plan is not None
+    container = {"name": "c", "resources": {"requests": {"cpu": "2"}}}
+    found = (pod("a", containers=[container]), pod("b", containers=[container]))
+    return plan, {one.uid: one for one in found}

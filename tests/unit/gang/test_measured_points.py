@@ -321,8 +321,23 @@ async def test_point_10_members_are_nominated_before_they_are_ungated() -> None:
     await stage.until(running(2))
 
 
+async def test_point_10_where_as_much_again_is_free_a_nomination_is_not_written() -> None:
+    stage = Stage(nodes=1, cpu=4)
+    await stage.start(2)
+
+    view = await stage.pilot_until(at(Step.VERIFY))
+
+    assert {(one.nominated, one.gated) for one in view.members} == {("", True)}
+    # Should somebody take all of it within the seconds of a commit, the last look sees it.
+    await stage.take_cpu("node-0")
+    await stage.take_cpu("node-0")
+    view = await stage.pilot_until(at(Step.RELEASE))
+    assert view.plan is not None
+    assert "no CPU" in view.plan.reason
+
+
 async def test_point_11_a_member_costs_one_write_of_its_claim_and_two_of_its_pod() -> None:
-    stage = Stage(nodes=4, gpus=2)
+    stage = Stage(nodes=4, gpus=2, cpu=3)
     await stage.start(8)
     before = len(stage.calls)
 

@@ -32,7 +32,9 @@ from dragoon.gang.protocol.rounds import advance, settled, stamp
 def commit(view: GangView, plan: Plan) -> tuple[Action, ...]:
     """Writes the allocations that are not written yet, and nominates the gated pods.
 
-    A nomination holds the node's CPU while the pod is gated.
+    A nomination holds the node's CPU while the pod is gated. It is a write for each member, so it is
+    left out where at least as much again is free as all members there ask for: should that be gone
+    within the seconds of a commit, the last look sees it.
     """
     trouble = _trouble(view, plan)
     if trouble:
@@ -51,7 +53,7 @@ def commit(view: GangView, plan: Plan) -> tuple[Action, ...]:
     nominations = tuple(
         Nominate(pods[one.uid].ref, one.node)
         for one in plan.members
-        if pods[one.uid].gated and pods[one.uid].nominated != one.node
+        if pods[one.uid].gated and pods[one.uid].nominated != one.node and one.uid not in view.roomy
     )
     return writes + nominations or advance(view, plan, Step.VERIFY)
 
