@@ -10,7 +10,7 @@ from dragoon.allocator.gang.planning import plan
 from dragoon.app.gang_view import give_up
 from dragoon.errors import InvalidInputError
 from dragoon.kube.faults import Call
-from dragoon.kube.port import CLAIMS, GANGS, PODS
+from dragoon.kube.port import CLAIMS, GANGS, PODS, Object
 from tests.scenario.gang.bed import SPACE, Bed, until
 
 
@@ -121,6 +121,29 @@ async def test_one_gang_is_given_up_and_the_other_stays() -> None:
         assert await _rules_of(bed, gang.uid)
         with pytest.raises(InvalidInputError, match="gang team/nowhere: not found"):
             await give_up(bed.api, namespace=SPACE, name="nowhere")
+
+
+async def test_of_two_gangs_with_one_label_only_the_one_that_is_named_is_given_up() -> None:
+    async with Bed(nodes=1).up() as bed:
+        async with bed.controller():
+            for name in ("a", "b"):
+                await bed.job(name, 3, template="pair", label="same")
+            await until("both wait", lambda: _waiting(bed, 2))
+        gangs = {one["spec"]["owner"]["name"]: one for one in await _gangs(bed)}
+        done = await give_up(bed.api, namespace=SPACE, name=gangs["a"]["metadata"]["name"])
+        assert done.pods == 3
+        for pod in (await bed.api.list(PODS, namespace=SPACE)).items:
+            is_held = bool(pod["spec"].get("schedulingGates"))
+            assert is_held is pod["metadata"]["name"].startswith("b-")
+
+
+async def _gangs(bed: Bed) -> list[Object]:
+    return list((await bed.api.list(GANGS, namespace=SPACE)).items)
+
+
+async def _waiting(bed: Bed, count: int) -> bool:
+    phases = [(one.get("status") or {}).get("phase") for one in await _gangs(bed)]
+    return phases == ["Waiting"] * count
 
 
 def _is_allocation(call: Call) -> bool:
