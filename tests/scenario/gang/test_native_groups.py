@@ -124,3 +124,17 @@ async def test_a_minimum_that_is_changed_before_the_plan_counts() -> None:
         assert gang.status.waiting_for == "1 of 3 pods"
         await bed.api.patch(POD_GROUPS, "pg", {"spec": GANG}, namespace=SPACE)
         await bed.phase("train", "Running")
+
+
+async def test_a_group_whose_object_goes_while_it_runs_still_gets_successors() -> None:
+    async with Bed(nodes=1).up() as bed, bed.controller():
+        serve(bed.api, POD_GROUPS)
+        await store(bed, POD_GROUPS, "pg", GANG)
+        for name in ("p0", "p1"):
+            await native(bed, name, label="train")
+        await bed.phase("train", "Running")
+        await bed.api.delete(POD_GROUPS, "pg", namespace=SPACE)
+        await bed.api.delete(PODS, "p0", namespace=SPACE)
+        await native(bed, "p2", label="train")
+        await until("the successor is bound", lambda: _bound(bed, "train", 2))
+        assert set(await bed.bound("train")) == {"p1", "p2"}

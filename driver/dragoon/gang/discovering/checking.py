@@ -171,7 +171,8 @@ def _sizes(gang_: GangObject, pods: Sequence[PodRecord], ground: Ground) -> Iter
         if size.number is not None:
             said.setdefault(size.number, []).append(pod)
         elif size.waits:
-            if gang_.made_by_us:
+            # What is planned has its size for good.
+            if gang_.made_by_us and gang_.status.plan is None:
                 yield Fault(GROUP_MISSING, size.waits, (pod,), waits=True)
                 return
         elif gang_.made_by_us or size.source:

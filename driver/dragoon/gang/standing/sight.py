@@ -105,8 +105,8 @@ class Sight:
 
     @property
     def waited_for(self) -> list[Fault]:
-        """What has to be there before it is known how many members there are; not once it runs."""
-        return [fault for fault in self.faults if fault.waits and self.plan is None]
+        """What has to be there before it is known how many members there are."""
+        return [fault for fault in self.faults if fault.waits]
 
     @cached_property
     def gathers(self) -> bool:
