@@ -138,11 +138,15 @@ def explain_gang_in(cluster: Cluster, gang: GangObject) -> Explained:
     so_far = Explained(GANG, str(gang), "allocated", "", notes=(*told, *left_out))
     if len(wish.members) < wish.size:
         message = f"{len(wish.members)} of {wish.size} members are there"
-        return replace(so_far, state=Verdict.WAIT.value, message=message)
+        cause = waiting.gang_reason(Verdict.WAIT, complete=False)
+        return replace(so_far, state=Verdict.WAIT.value, message=message, cause=cause)
     found = answer(cluster, wish)
     if found.plan is not None and not found.plan.placements:
         return replace(so_far, message="every member has its place")
-    return replace(so_far, state=found.verdict.value, message=found.message, gang=found)
+    cause = waiting.gang_reason(found.verdict, complete=True)
+    return replace(
+        so_far, state=found.verdict.value, message=found.message, gang=found, cause=cause
+    )
 
 
 def _explained(cluster: Cluster, question: _Question) -> Explained:

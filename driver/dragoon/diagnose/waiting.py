@@ -137,6 +137,27 @@ _TABLE: Final = (
         "of claims, and is in no gang.",
         "Make it anew without a node of its own, or as a gang of one (docs/other-schedulers.md).",
     ),
+    Check(
+        "WAIT018",
+        "error",
+        "Members of the gang are missing",
+        "None of them gets anything before the minimum is there, with all its claims.",
+        "Create the missing pods or claims, or make the gang smaller (docs/gangs.md).",
+    ),
+    Check(
+        "WAIT019",
+        "error",
+        "The gang has no room now",
+        "It fits when others let go; until then none of its members holds anything.",
+        "Wait, or do what the answer says would help.",
+    ),
+    Check(
+        "WAIT020",
+        "error",
+        "The gang does not fit, even if nothing else ran",
+        "There are too few devices of that kind, or its rules exclude each other.",
+        "Do what the answer says would help, or add nodes.",
+    ),
 )
 
 REASONS: Final = {one.code: one for one in _TABLE}
@@ -144,6 +165,11 @@ REASONS: Final = {one.code: one for one in _TABLE}
 STRANDED: Final = REASONS["WAIT017"]
 """Of pods, whatever the placement of their claims."""
 
+_GANGS: Final = {
+    Verdict.WAIT: "WAIT019",
+    Verdict.NEVER: "WAIT020",
+    Verdict.UNKNOWN: "WAIT016",
+}
 _STEPS: Final = {
     "selectors of the request": "WAIT003",
     "usable on the node": "WAIT012",
@@ -160,6 +186,14 @@ def reason(placement: Placement, claims: PodClaims, classes: Collection[str]) ->
     if placement.verdict is Verdict.PLACE:
         return None
     return REASONS[_code(placement, claims, classes)]
+
+
+def gang_reason(verdict: Verdict, *, complete: bool) -> Check | None:
+    """Why a gang waits; None where it would be placed. complete: its minimum is there."""
+    if not complete:
+        return REASONS["WAIT018"]
+    code = _GANGS.get(verdict)
+    return None if code is None else REASONS[code]
 
 
 def _code(placement: Placement, claims: PodClaims, classes: Collection[str]) -> str:

@@ -5,10 +5,11 @@ from typing import Any
 
 import pytest
 
-from dragoon.diagnose.explaining import Explained, explain_pod
+from dragoon.api import gang
+from dragoon.diagnose.explaining import Explained, explain_gang, explain_pod
 from dragoon.diagnose.gathering import gather
 from dragoon.diagnose.waiting import REASONS
-from dragoon.kube.port import CLAIMS, CLASSES, NODES, PODS, SLICES, Object
+from dragoon.kube.port import CLAIMS, CLASSES, GANGS, NODES, PODS, SLICES, TEMPLATES, Object
 from tests.scenario.damage.cluster_world import DRIVER, NODE, ClusterWorld
 
 Damage = Callable[[ClusterWorld], Awaitable[None]]
@@ -192,6 +193,44 @@ async def the_pod_was_bound_by_somebody_else(world: ClusterWorld) -> None:
     await world.api.patch(PODS, "p", {"spec": {"nodeName": NODE}}, namespace="default")
 
 
+async def members(world: ClusterWorld, there: int, size: int, count: int) -> Explained:
+    """A gang of that size, of which some pods are there; each wants so many GPUs."""
+    world.admission.clear()
+    await world.claim("more", await world.device(0, "n2"), node="n2")
+    spec = {"devices": {"requests": [wanted(count=count)]}}
+    await world.api.create(
+        TEMPLATES, {"metadata": {"name": "t", "namespace": "default"}, "spec": {"spec": spec}}
+    )
+    await world.api.create(
+        GANGS, {"metadata": {"name": "new", "namespace": "default"}, "spec": {"size": size}}
+    )
+    for number in range(there):
+        await world.pod(
+            f"new-{number}",
+            labels={gang.LABEL: "new"},
+            schedulingGates=[{"name": gang.GATE}],
+            resourceClaims=[{"name": "g", "resourceClaimTemplateName": "t"}],
+        )
+    return explain_gang(await gather(world.api), "default", "new")
+
+
+@pytest.mark.parametrize(
+    ("code", "there", "size", "count"),
+    [
+        (None, 2, 2, 3),
+        ("WAIT018", 1, 2, 3),
+        # Of eight GPUs one is in use, on either node.
+        ("WAIT019", 1, 1, 8),
+        ("WAIT020", 1, 1, 9),
+    ],
+)
+async def test_a_gang_that_waits_is_told_why(
+    cluster: ClusterWorld, code: str | None, there: int, size: int, count: int
+) -> None:
+    found = await members(cluster, there, size, count)
+    assert (found.cause.code if found.cause else None) == code, found.message
+
+
 @pytest.mark.parametrize(
     ("code", "text", "damage"), DAMAGES, ids=[damage.__name__ for *_, damage in DAMAGES]
 )
@@ -209,4 +248,4 @@ async def test_a_pod_that_waits_is_told_why(
 
 
 def test_every_reason_has_a_row() -> None:
-    assert {code for code, *_ in DAMAGES} == set(REASONS)
+    assert {code for code, *_ in DAMAGES} | {"WAIT018", "WAIT019", "WAIT020"} == set(REASONS)
