@@ -1,5 +1,6 @@
 """The chart on a real cluster: the kubelet starts the plugin that serves it, Helm brings and takes it."""
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ from realcluster.state import Settings
 from testbed import manifests, objects
 from testbed.bed import Bed, is_running
 from testbed.plugins import SYSTEM
-from testbed.release import Helm, built_image
+from testbed.release import Helm, built_image, local_image
 from testbed.waiting import until
 from tests.e2e import installing
 
@@ -219,5 +220,20 @@ def test_what_uninstall_leaves_holds_nobody(
     for node in bed.cluster.nodes:
         assert installing.left_on_node(node) == []
 
-    helm.install(package, installing.values())
-    assert bed.get("daemonset", "dragoon-plugin", SYSTEM) is not None
+
+def test_nodes_without_a_driver_are_ready_and_publish_nothing(
+    bed: Bed, helm: Helm, package: Path
+) -> None:
+    """For real GPUs, as by default: privileged, with the node's folders; and on what was left before."""
+    if bed.get("daemonset", "dragoon-plugin", SYSTEM) is not None:
+        helm.uninstall()
+    helm.install(package, {"image": local_image()})
+    (plugin, *_) = bed.items("pods", "-n", SYSTEM, "-l", "app.kubernetes.io/component=plugin")
+    name = plugin["metadata"]["name"]
+    assert plugin["spec"]["containers"][0]["securityContext"]["privileged"] is True
+    assert bed.items("resourceslices") == []
+    # Commands by hand have the settings of the pod: the host's folders and its kubelet.
+    check = ("dragoon", "check", "--category", "kubelet", "-o", "json")
+    results = json.loads(bed.run_in(name, SYSTEM, "plugin", *check))["items"]
+    assert results
+    assert {one["state"] for one in results} == {"ok"}
