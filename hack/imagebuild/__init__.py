@@ -5,5 +5,5 @@ from the package sources of this machine, the dependencies of the lock file, the
 environment, labels and command are read from the Dockerfile. The same packages, lock file and
 source give the same bytes.
 
-May import realcluster.failure and realcluster.builds (where things are kept), nothing of dragoon.
+May import realcluster (failures, programs of this machine, where things are kept), nothing of dragoon.
 """

@@ -18,6 +18,8 @@ SOURCES = ("driver", "pyproject.toml", "uv.lock", "README.md", "LICENSE", "Docke
 
 # What installers write about themselves and this machine; nothing reads it.
 _ABOUT_INSTALLING = ("RECORD", "INSTALLER", "REQUESTED", "direct_url.json", "uv_cache.json")
+# Zip archives, and so wheels, have no older date: 1980-01-01.
+_OLDEST_ZIP = 315532800
 _PROGRAM = """\
 #!/usr/bin/python
 import sys
@@ -102,7 +104,7 @@ def _uv(*arguments: str, folder: Path, epoch: int = 0) -> str:
     done = subprocess.run(
         [program, *arguments],
         cwd=folder,
-        env={**os.environ, "SOURCE_DATE_EPOCH": str(epoch or _OLDEST_ZIP)},
+        env={**os.environ, "SOURCE_DATE_EPOCH": str(max(epoch, _OLDEST_ZIP))},
         capture_output=True,
         text=True,
         check=False,
@@ -110,7 +112,3 @@ def _uv(*arguments: str, folder: Path, epoch: int = 0) -> str:
     if done.returncode:
         raise ClusterError(f"`uv {arguments[0]}` failed: {done.stderr.strip()}")
     return done.stdout
-
-
-# Zip archives, and so wheels, have no older date: 1980-01-01.
-_OLDEST_ZIP = 315532800
