@@ -3,7 +3,7 @@
 import argparse
 import sys
 
-from benchmarks import allocator, binding, cli, gang, gang_plan, prepare, publish
+from benchmarks import allocator, binding, cli, gang, gang_plan, packing, prepare, publish
 from realcluster.failure import ClusterError
 
 
@@ -11,7 +11,7 @@ def main() -> int:
     """Runs one benchmark; answers the exit code."""
     parser = argparse.ArgumentParser(prog="hack/bench", description=__doc__)
     commands = parser.add_subparsers(required=True, metavar="BENCHMARK")
-    for module in (allocator, binding, cli, gang, gang_plan, prepare, publish):
+    for module in (allocator, binding, cli, gang, gang_plan, packing, prepare, publish):
         command = commands.add_parser(
             module.__name__.rpartition(".")[2].replace("_", "-"),
             help=(module.__doc__ or "").partition("\n")[0],

@@ -4,6 +4,7 @@ The controller asks the same planner; what it has promised to other gangs and no
 in a snapshot, so an answer here may be a little ahead of it.
 """
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import count
@@ -24,7 +25,10 @@ from dragoon.allocator.gang import (
     plan,
     pod_ask,
 )
+from dragoon.allocator.gang.demand import Wish, mix_of, wishes_of
+from dragoon.allocator.gang.mix import Mix
 from dragoon.allocator.gang.model import Amounts
+from dragoon.allocator.gang.reading import pod_amounts
 from dragoon.allocator.model import Toleration
 from dragoon.api import gang as api
 from dragoon.api.gang import GangObject, Topology, gang_of
@@ -172,8 +176,29 @@ def _placement_snapshot(cluster: Cluster, members: Sequence[PodAsk]) -> Placemen
             on.setdefault(node, []).append(pod)
     nodes = tuple(node_facts(raw, on.get(identity(raw)[1], ())) for raw in cluster.nodes)
     return PlacementSnapshot(
-        cluster.view, nodes, extended=extended_resources(cluster.snapshot.classes)
+        cluster.view,
+        nodes,
+        extended=extended_resources(cluster.snapshot.classes),
+        mix=_mix(cluster),
     )
+
+
+def _mix(cluster: Cluster) -> Mix:
+    """What the pods that are there ask for; one that cannot be read asks for nothing."""
+    counts: Counter[Wish] = Counter()
+    for pod in cluster.snapshot.pods:
+        claims = named_claims_of(pod, cluster.snapshot)
+        found = (*claims.allocated, *claims.pending)
+        if found and not claims.wrong:
+            counts.update(wishes_of(_amounts(pod), found))
+    return mix_of(counts)
+
+
+def _amounts(pod: Raw) -> Amounts:
+    try:
+        return pod_amounts(pod)
+    except InvalidInputError:
+        return {}
 
 
 def _told(name: str, outcome: Outcome) -> GangAnswer:

@@ -4,11 +4,13 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 
 from dragoon.allocator import Snapshot
+from dragoon.allocator.gang.mix import Mix
 from dragoon.allocator.gang.model import GangAsk, PlacementSnapshot
 from dragoon.allocator.gang.vacating import Occupant
 from dragoon.api.gang import GangObject
 from dragoon.api.gang_plan import PlannedClaim
 from dragoon.gang import asking
+from dragoon.gang.expecting import Expecting
 from dragoon.gang.protocol import viewing
 from dragoon.gang.protocol.actions import RequestPlan
 from dragoon.gang.protocol.model import Member
@@ -26,6 +28,7 @@ class Questions:
         self._unpacked = viewing.Unpacked()
         self._promises = asking.Promises(self.claims_of)
         self.keeping = Keeping(world)
+        self._expecting = Expecting(world.copies.pods, world.claim)
 
     def claims_of(self, gang: GangObject) -> tuple[PlannedClaim, ...]:
         """The claims of a journaled plan. Raises InvalidInputError for a damaged journal."""
@@ -48,6 +51,10 @@ class Questions:
         self._promises.drop(uid)
         self._unpacked.forget(uid)
         self.keeping.forget(uid)
+
+    def mix(self) -> Mix:
+        """The pods that are to be expected."""
+        return self._expecting.mix()
 
     def snapshot(self, gang: GangObject) -> Snapshot:
         """The cluster with all that is promised to other gangs; not what is only kept for them."""
@@ -93,6 +100,7 @@ class Questions:
             cluster=self.open_to(gang, pods, now),
             nodes=world.node_facts(without=moving),
             extended=world.extended(),
+            mix=self.mix(),
             priorities=world.priorities(),
         )
         return ask, placement

@@ -122,6 +122,7 @@ class Prober:
             ),
             nodes=self._rooms.filled(world.node_facts(), uid),
             extended=world.extended(),
+            mix=self._planning.questions.mix(),
             priorities=world.priorities(),
         )
         return ask, placement

@@ -1,0 +1,70 @@
+"""The pods of the cluster are counted by what they ask for."""
+
+from typing import Any
+
+from dragoon.allocator.gang.mix import KINDS
+from dragoon.gang.copies import Copies
+from dragoon.gang.expecting import Expecting
+from dragoon.kube.memory import MemoryApi
+from dragoon.kube.port import CLAIMS, PODS, Object
+
+
+def claim(name: str, count: int = 1) -> Object:
+    exactly = {"deviceClassName": "gpu", "allocationMode": "ExactCount", "count": count}
+    return {
+        "apiVersion": CLAIMS.api_version,
+        "kind": CLAIMS.kind,
+        "metadata": {"namespace": "team", "name": name},
+        "spec": {"devices": {"requests": [{"name": "g", "exactly": exactly}]}},
+    }
+
+
+def pod(name: str, *claims: str) -> Object:
+    resources = {"requests": {"cpu": "2"}}
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"namespace": "team", "name": name},
+        "spec": {
+            "containers": [{"name": "c", "image": "i", "resources": resources}],
+            "resourceClaims": [{"name": one, "resourceClaimName": one} for one in claims],
+        },
+    }
+
+
+class Bed:
+    def __init__(self) -> None:
+        self.api = MemoryApi()
+        self.copies = Copies(self.api)
+        self._expecting = Expecting(
+            self.copies.pods, lambda namespace, name: self.copies.claims.get(name, namespace)
+        )
+
+    async def mix(self) -> list[tuple[int, int, Any]]:
+        """Weight, devices and amounts of what was learned, after the copies caught up."""
+        await self.copies.pods.refresh()
+        await self.copies.claims.refresh()
+        mix = self._expecting.mix()
+        assert mix[len(mix) - len(KINDS) :] == KINDS
+        learned = mix[: len(mix) - len(KINDS)]
+        return [(one.weight, one.wish.count, one.amounts) for one in learned]
+
+
+async def test_pods_count_once_their_claims_are_there_and_until_they_are_gone() -> None:
+    bed = Bed()
+    assert await bed.mix() == []
+    await bed.api.create(PODS, pod("a", "one"))
+    assert await bed.mix() == []
+    await bed.api.create(CLAIMS, claim("one"))
+    cpu = (("cpu", 2000),)
+    assert await bed.mix() == [(512, 1, cpu)]
+    await bed.api.create(CLAIMS, claim("two", 2))
+    await bed.api.create(PODS, pod("b", "two"))
+    await bed.api.create(PODS, pod("c", "two"))
+    await bed.api.create(PODS, pod("d"))
+    assert await bed.mix() == [(341, 2, cpu), (171, 1, cpu)]
+    await bed.api.delete(PODS, "b", namespace="team")
+    await bed.api.delete(PODS, "c", namespace="team")
+    assert await bed.mix() == [(512, 1, cpu)]
+    await bed.api.delete(PODS, "a", namespace="team")
+    assert await bed.mix() == []
