@@ -54,8 +54,8 @@ class CardState:
     group: Hashable = None
 
 
-class Holds(NamedTuple):
-    """How many pods of one kind some cards hold together, and how much of the cards they take."""
+class _Holds(NamedTuple):
+    """How many pods of a kind some cards hold together, and how much of the cards they take."""
 
     pods: int
     size: int
@@ -72,43 +72,58 @@ NOTHING: Final = Value(0, 0)
 """Of a node that is not measured."""
 
 
+class _Cards(NamedTuple):
+    """A set of cards. loss: with plenty of cpu and memory. fed: pods that need some to count.
+
+    fed: weight, pods, their size, and what one takes of its node.
+    """
+
+    free: int
+    loss: int
+    fed: tuple[tuple[int, int, int, tuple[tuple[str, int], ...]], ...]
+
+
 class Yardstick:
     """Measures nodes by the same typical pods. Mutable: it remembers sets of cards."""
 
     def __init__(self, typical: Sequence[Typical]) -> None:
         self.typical = tuple(typical)
-        self._known: dict[tuple[CardState, ...], tuple[int, tuple[Holds, ...]]] = {}
+        self._known: dict[tuple[CardState, ...], _Cards] = {}
 
     def value(self, cards: tuple[CardState, ...], left: Mapping[str, int] | None = None) -> Value:
         """The value of a node with these cards. left: of its resources, None for plenty."""
-        free, holds = self._held(cards)
-        loss = 0
-        for (weight, _, amounts), (pods, size) in zip(self.typical, holds, strict=True):
-            if pods and left is not None and amounts:
-                fed = min(left.get(resource, _PLENTY) // amount for resource, amount in amounts)
-                if _COMPANY * fed < pods:
-                    loss += weight * (free - size * max(0, _COMPANY * fed) // pods)
-                    continue
-            loss += weight * (free - size)
-        return Value(loss, free)
-
-    def _held(self, cards: tuple[CardState, ...]) -> tuple[int, tuple[Holds, ...]]:
         known = self._known.get(cards)
         if known is None:
             if len(self._known) >= _REMEMBERED:
                 self._known.clear()
-            held = tuple(
-                _holds([(one.group, one.gives[number]) for one in cards], kind.devices)
-                for number, kind in enumerate(self.typical)
-            )
-            known = self._known[cards] = sum(one.free for one in cards), held
-        return known
+            known = self._known[cards] = self._measured(cards)
+        loss = known.loss
+        for weight, pods, size, amounts in () if left is None else known.fed:
+            fed = pods
+            for resource, amount in amounts:
+                enough = _COMPANY * (left.get(resource, _PLENTY) // amount)
+                if enough < fed:
+                    fed = max(0, enough)
+            if fed < pods:
+                loss += weight * (size - size * fed // pods)
+        return Value(loss, known.free)
+
+    def _measured(self, cards: Sequence[CardState]) -> _Cards:
+        free = sum(one.free for one in cards)
+        loss = 0
+        fed: list[tuple[int, int, int, tuple[tuple[str, int], ...]]] = []
+        for number, kind in enumerate(self.typical):
+            held = _holds([(one.group, one.gives[number]) for one in cards], kind.devices)
+            loss += kind.weight * (free - held.size)
+            if held.pods and kind.amounts:
+                fed.append((kind.weight, held.pods, held.size, kind.amounts))
+        return _Cards(free, loss, tuple(fed))
 
 
-def _holds(gives: Sequence[tuple[Hashable, Give]], count: int) -> Holds:
+def _holds(gives: Sequence[tuple[Hashable, Give]], count: int) -> _Holds:
     """Pods of that many devices each; the devices of one pod are of one group."""
     if count == 1:
-        return Holds(sum(one.devices for _, one in gives), sum(one.size for _, one in gives))
+        return _Holds(sum(one.devices for _, one in gives), sum(one.size for _, one in gives))
     groups: dict[Hashable, tuple[int, int]] = {}
     for group, one in gives:
         devices, size = groups.get(group, (0, 0))
@@ -118,4 +133,4 @@ def _holds(gives: Sequence[tuple[Hashable, Give]], count: int) -> Holds:
         if devices >= count:
             pods += devices // count
             size += together * (devices // count * count) // devices
-    return Holds(pods, size)
+    return _Holds(pods, size)
