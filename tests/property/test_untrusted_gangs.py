@@ -77,7 +77,7 @@ def test_a_gang_that_can_exist_or_a_short_answer(said: list[tuple[Any, Any, str]
 
 
 def _check(group: str, pods: list[PodRecord]) -> None:
-    family = sort("team", group, pods=pods, gangs=[], ground=ground())
+    family = sort("team", group, pods=pods, gangs=[], jobs={})
     for new in family.missing:
         made = body(new, 1, {})
         assert limits.is_subdomain(made["metadata"]["name"], 63)
