@@ -54,8 +54,9 @@ def age(created: str, now: datetime) -> str:
 
 def details(one: GangObject) -> list[tuple[str, list[str]]]:
     """What is known of a gang: titles and lines."""
-    status = one.status
+    status, source = one.status, one.spec.source
     parts = [
+        ("group", [] if source is None else [f"{source.name} {source.group}"]),
         ("waits for", [status.waiting_for] if status.waiting_for else []),
         ("why", list(status.explanation)),
         (

@@ -69,6 +69,19 @@ async def test_without_the_crd_there_are_no_gangs(tmp_path: Path, capsys: Captur
         assert len(capsys.readouterr().out.splitlines()) == 1
 
 
+async def test_of_a_gang_whose_group_is_another_projects_that_group_is_shown(
+    tmp_path: Path, capsys: Capture
+) -> None:
+    async with cluster(tmp_path) as (memory, kubeconfig):
+        source = {"name": "JobSet", "group": "pretrain/default"}
+        spec = {"size": 2, "source": source}
+        meta = {"name": "g", "namespace": "team"}
+        await memory.create(GANGS, {"metadata": meta, "spec": spec})
+        arguments = ("gangs", "show", "-n", "team", "--kubeconfig", kubeconfig)
+        await run(*arguments, "g")
+        assert "JobSet pretrain/default" in capsys.readouterr().out
+
+
 async def test_one_gang_is_shown_with_its_reasons_and_members(
     tmp_path: Path, capsys: Capture
 ) -> None:
