@@ -6,11 +6,14 @@ objects are those of docs/kueue.md.
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from dragoon.api import gang, names
+from dragoon.gang.kueue.apis import KNOWN, Apis
+from dragoon.gang.kueue.model import State
 from realcluster import kueue
 from realcluster.cluster import Cluster
 from testbed.bed import Bed, is_running
@@ -21,6 +24,7 @@ from testbed.waiting import NotInTimeError, until
 from tests.docs import objects
 from tests.docs.blocks import ROOT, blocks_of
 from tests.e2e.gangs import Gangs, devices, exclusive, is_allocated
+from tests.e2e.kueue_writer import Writer
 from tests.e2e.standing import a_bed, a_cluster, a_controller
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]
@@ -30,6 +34,7 @@ Object = dict[str, Any]
 _API = "kueue.x-k8s.io/v1beta2"
 _GPUS = "dragoon.dev/gpus"
 _QUEUE = "kueue.x-k8s.io/queue-name"
+_PRIORITY = "kueue.x-k8s.io/priority-class"
 _CLUSTER_WIDE = frozenset(("AdmissionCheck", "ResourceFlavor", "ClusterQueue"))
 (_PAGE,) = (
     objects.documents(block)
@@ -61,8 +66,8 @@ def controller(bed: Bed, tmp_path_factory: pytest.TempPathFactory) -> Iterator[C
     with a_controller(bed, folder, "--kueue-reject-seconds", "0") as process:
         bed.apply(
             *(one for one in _PAGE if one["kind"] in _CLUSTER_WIDE),
-            _cluster_queue("unchecked", 8, checked=False),
-            _cluster_queue("wide", 16, checked=True),
+            _cluster_queue("unchecked", 8),
+            _cluster_queue("wide", 16, check="placeable"),
         )
         yield process
 
@@ -78,7 +83,9 @@ class Queues:
     def namespace(self) -> str:
         return self.gangs.namespace
 
-    def job(self, name: str, *, gpus: int, pods: int = 1, queue: str = "team") -> None:
+    def job(
+        self, name: str, *, gpus: int, pods: int = 1, queue: str = "team", priority: str = ""
+    ) -> None:
         """A Job of so many pods with so many GPUs each; 0: without claims."""
         claims = [f"{name}-gpus"] if gpus else []
         if gpus:
@@ -93,7 +100,7 @@ class Queues:
                 "metadata": {
                     "name": name,
                     "namespace": self.namespace,
-                    "labels": {_QUEUE: queue},
+                    "labels": {_QUEUE: queue, **({_PRIORITY: priority} if priority else {})},
                 },
                 "spec": {
                     "suspend": True,
@@ -251,6 +258,42 @@ def test_a_job_without_claims_is_not_held_up(queues: Queues) -> None:
     queues.running("plain")
 
 
+@pytest.mark.parametrize("version", KNOWN)
+def test_each_version_of_its_api_takes_and_keeps_what_we_write(
+    queues: Queues, version: str
+) -> None:
+    name = f"foreign-{version}"
+    foreign = {"controllerName": "test.dragoon.dev/foreign"}
+    queues.bed.apply(
+        {"apiVersion": _API, "kind": "AdmissionCheck", "metadata": {"name": name}, "spec": foreign},
+        {
+            "apiVersion": _API,
+            "kind": "WorkloadPriorityClass",
+            "metadata": {"name": name},
+            "value": 7,
+        },
+        _cluster_queue(name, 16, check=name),
+        _local(name, queues.namespace),
+    )
+    kubeconfig = Path(queues.bed.cluster.state.kubeconfigs["admin"])
+    writer = Writer(kubeconfig, Apis(version), name)
+    writer.activate()
+    # Kueue 0.17 converts a Workload without a priority class so that v1beta1 takes no write at all.
+    queues.job("contract", gpus=1, queue=name, priority=name)
+    found = queues.until("has quota", "contract", _is("QuotaReserved"))
+    writer.say(found, State.RETRY, requeueAfterSeconds=3600)
+    queues.until("waits for an hour", "contract", _waits)
+    update = {"name": "main", "annotations": {"test/told": version}, "labels": {"test/told": "too"}}
+    writer.say(found, State.READY, at_once=True, podSetUpdates=[update])
+    (running,) = queues.running("contract")
+    assert running["metadata"]["annotations"]["test/told"] == version
+    assert running["metadata"]["labels"]["test/told"] == "too"
+
+
+def _waits(found: Object) -> bool:
+    return bool((found["status"].get("requeueState") or {}).get("requeueAt"))
+
+
 def _is(condition: str) -> Callable[[Object], bool]:
     def holds(found: Object) -> bool:
         conditions = (found.get("status") or {}).get("conditions") or ()
@@ -298,8 +341,8 @@ def _usage(bed: Bed) -> int:
     )
 
 
-def _cluster_queue(name: str, gpus: int, *, checked: bool) -> Object:
-    strategy = {"admissionChecksStrategy": {"admissionChecks": [{"name": "placeable"}]}}
+def _cluster_queue(name: str, gpus: int, *, check: str = "") -> Object:
+    strategy = {"admissionChecksStrategy": {"admissionChecks": [{"name": check}]}}
     quota = [{"name": _GPUS, "nominalQuota": gpus}]
     return {
         "apiVersion": _API,
@@ -307,7 +350,7 @@ def _cluster_queue(name: str, gpus: int, *, checked: bool) -> Object:
         "metadata": {"name": name},
         "spec": {
             "namespaceSelector": {},
-            **(strategy if checked else {}),
+            **(strategy if check else {}),
             "resourceGroups": [
                 {"coveredResources": [_GPUS], "flavors": [{"name": "any-node", "resources": quota}]}
             ],
