@@ -32,6 +32,8 @@ Answer = TypeVar("Answer")
 _SHARE: Final = 5
 """A gang that waits rests for this many times what its last plan took."""
 _ADVICE_S: Final = 2.0
+_ADVICE_REST: Final = 10
+"""After a search for who could make room none is made for so many times what it took."""
 _LEAST_TRIES: Final = 8
 _MOST_TRIES: Final = 64
 """Plans that a search for who could make room may cost: as many as take so many seconds."""
@@ -56,6 +58,7 @@ class Planning:
         self._clock = clock
         self._turns = Turns()
         self.questions = Questions(world)
+        self._advice_due = 0.0
 
     def settle(self, uid: str, memory: Memory) -> None:
         """Ends a promise that is journaled now, or not wanted any more.
@@ -157,8 +160,9 @@ class Planning:
         ask: GangAsk,
     ) -> None:
         """Looks for holders of lower priority that would be enough; now and then, it costs plans."""
-        due = memory.advised_at is None or self._clock() >= memory.advised_at + self._pace.advice
-        if not due or not isinstance(memory.outcome, NoRoom) or memory.is_hopeless:
+        now = self._clock()
+        due = memory.advised_at is None or now >= memory.advised_at + self._pace.advice
+        if not due or now < self._advice_due or not memory.has_no_room or memory.is_hopeless:
             return
         occupants = self.questions.occupants(case.pods, view.now)
         priority, tries = ranking.priority(case.pods), self._tries(memory)
@@ -166,6 +170,7 @@ class Planning:
             lambda: make_room(placement, ask, occupants, priority=priority, tries=tries)
         )
         memory.advised_at = self._clock()
+        self._advice_due = memory.advised_at + _ADVICE_REST * (memory.advised_at - now)
 
     async def _reserve(
         self,

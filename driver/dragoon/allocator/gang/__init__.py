@@ -11,7 +11,8 @@ Parts, in the order data flow: reading (raw to asks), checking, shapes (members 
 alike and terrain (nodes that are alike), offers, preference and seats (devices of one node), bounds,
 packing, narrowing (topology), spreading (devices of several nodes), realising, scoring, attempt (all
 of these once), settling (members beyond the minimum), planning. For the reasons: telling, changing,
-releasing, advice. For the check: rendering, verifying.
+releasing, advice. For those that wait: vacating (who would have to leave), concern (what they could
+use). For the check: rendering, verifying.
 """
 
 from dragoon.allocator.gang.model import (

@@ -6,7 +6,6 @@ from what asks least of others to what asks most; the first that fits is offered
 
 from collections.abc import Callable, Iterable
 from dataclasses import replace
-from itertools import count
 from typing import Final
 
 from dragoon.allocator.gang import changing, fit
@@ -94,11 +93,30 @@ class _Advice:
                 return found
         return None
 
+    def with_nodes(self) -> Change | None:
+        """More nodes like the one that there is most room on."""
+        shape, lacking = self._first_short()
+        terrain = self._failed.terrain
+        rooms = {
+            one.node.name: terrain.emptied(one).room(shape, lacking)
+            for one in terrain.bins(self._stand.area)
+        }
+        name = min(rooms, key=lambda one: (-rooms[one], one), default="")
+        if not name or not rooms[name]:
+            return None
+        more = -(-lacking // rooms[name])
+        if more > _MOST_NODES or not self._fits(
+            changing.with_more_like(self._snapshot, name, more)
+        ):
+            return None
+        nodes = "one more node" if more == 1 else f"{more} more nodes"
+        return Change("nodes", f"it fits with {nodes} like {name}")
+
     def _plan(self, snapshot: PlacementSnapshot, ask: GangAsk | None = None) -> GangPlan | None:
         """A plan without members beyond the minimum, None where there is none."""
         wanted = ask or self._case.ask
         case = replace(sort_out(wanted), extra=())
-        found = attempt(snapshot, case, self._steps, _share_ids())
+        found = attempt(snapshot, case, self._steps, changing.share_ids())
         return None if isinstance(found, Failed) else found
 
     def _fits(self, snapshot: PlacementSnapshot, ask: GangAsk | None = None) -> bool:
@@ -154,25 +172,6 @@ class _Advice:
             Change("size", f"it fits with size {size}") if self._fits(self._snapshot, ask) else None
         )
 
-    def with_nodes(self) -> Change | None:
-        """More nodes like the one that there is most room on."""
-        shape, lacking = self._first_short()
-        terrain = self._failed.terrain
-        rooms = {
-            one.node.name: terrain.emptied(one).room(shape, lacking)
-            for one in terrain.bins(self._stand.area)
-        }
-        name = min(rooms, key=lambda one: (-rooms[one], one), default="")
-        if not name or not rooms[name]:
-            return None
-        more = -(-lacking // rooms[name])
-        if more > _MOST_NODES or not self._fits(
-            changing.with_more_like(self._snapshot, name, more)
-        ):
-            return None
-        nodes = "one more node" if more == 1 else f"{more} more nodes"
-        return Change("nodes", f"it fits with {nodes} like {name}")
-
     def _first_short(self) -> tuple[Shape, int]:
         """The first shape that does not fit, and how many of its blocks are missing."""
         for shape, placed in zip(self._case.shapes, self._stand.placed, strict=True):
@@ -227,9 +226,3 @@ def _listed(names: Iterable[str]) -> str:
     found = list(names)
     more = f" and {len(found) - _NAMED} more" if len(found) > _NAMED else ""
     return ", ".join(found[:_NAMED]) + more
-
-
-def _share_ids() -> Callable[[], str]:
-    """Share IDs that nobody has: nothing is written with them."""
-    numbers = count(1)
-    return lambda: f"what-if-{next(numbers)}"

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
+from itertools import count
 from typing import Final
 
 from dragoon.allocator.gang.model import NodeFacts, PlacementSnapshot
@@ -14,6 +15,12 @@ _CONDITIONS: Final = ("node.kubernetes.io/", "node.cloudprovider.kubernetes.io/"
 """How the keys of taints begin that come and go with the condition of a node."""
 _SERIAL: Final = -2
 """Usages of copies are remembered by nobody."""
+
+
+def share_ids() -> Callable[[], str]:
+    """Share IDs that nobody has: nothing is written with them."""
+    numbers = count(1)
+    return lambda: f"what-if-{next(numbers)}"
 
 
 def emptied(snapshot: PlacementSnapshot) -> PlacementSnapshot:

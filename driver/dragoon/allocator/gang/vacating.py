@@ -5,13 +5,12 @@ certain; that no other set has fewer pods is not: two orders are tried, and the 
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import count
 from typing import Final
 
 from dragoon.allocator.gang.attempt import Case, Failed, attempt, sort_out
-from dragoon.allocator.gang.changing import released
+from dragoon.allocator.gang.changing import released, share_ids
 from dragoon.allocator.gang.model import (
     STEPS,
     Amounts,
@@ -149,7 +148,7 @@ class _Search:
             if self.is_stopped:
                 return None
             self._left -= 1
-            found = attempt(left(self._snapshot, gone), self._case, self._steps, _share_ids())
+            found = attempt(left(self._snapshot, gone), self._case, self._steps, share_ids())
             self._known[key] = None if isinstance(found, Failed) else found
         return self._known[key]
 
@@ -260,9 +259,3 @@ def _on_nodes(occupants: Sequence[Occupant], plan: GangPlan) -> list[Occupant]:
     nodes = {one.node for one in plan.placements}
     there = (one for one in occupants if not nodes.isdisjoint(one.counts))
     return sorted(there, key=lambda one: (-one.priority, len(one.pods), -one.lasting, one.name))
-
-
-def _share_ids() -> Callable[[], str]:
-    """Share IDs that nobody has: nothing is written with them."""
-    numbers = count(1)
-    return lambda: f"what-if-{next(numbers)}"

@@ -94,24 +94,23 @@ class Keeping:
         plan = own.status.plan
         if plan is not None and plan.held:
             return
-        for other in self._world.copies.gangs.values():
-            if other.uid == own.uid or other.status.reservation is None:
-                continue
-            kept = self.kept(other, now)
-            if kept is None or ranking.priority(pods) > kept.priority:
-                continue
+        for kept in self._closed_to(ranking.priority(pods), now):
             end = end_if_started(pods, self._world.jobs_by_uid, now)
-            if not may_use(end, kept.estimate):
-                yield other, kept.claims
+            if kept.gang.uid != own.uid and not may_use(end, kept.estimate):
+                yield kept.gang, kept.claims
 
     def closed_to_priority(
         self, priority: int, now: datetime
     ) -> Iterator[tuple[GangObject, Sequence[PlannedClaim]]]:
         """What is kept for gangs and pods that are not there yet may not use."""
-        for other in self._world.copies.gangs.values():
-            kept = self.kept(other, now)
+        for kept in self._closed_to(priority, now):
+            yield kept.gang, kept.claims
+
+    def _closed_to(self, priority: int, now: datetime) -> Iterator[Kept]:
+        for one in self._world.copies.gangs.values():
+            kept = self.kept(one, now)
             if kept is not None and priority <= kept.priority:
-                yield other, kept.claims
+                yield kept
 
     def priority(self, gang: GangObject) -> int:
         """The priority of a gang's living pods."""
@@ -125,9 +124,12 @@ class Keeping:
         known = self._known.get(gang.uid)
         if known is None or known[0] != found.packed:
             try:
-                known = self._known[gang.uid] = found.packed, unpack(found.packed)
+                claims = unpack(found.packed)
+                for one in claims:
+                    holds_of(one.allocation, one.name)
             except InvalidInputError:
                 return None
+            known = self._known[gang.uid] = found.packed, claims
         return known[1]
 
     def _holding(self, gang: GangObject, claims: Iterable[PlannedClaim]) -> tuple[str, ...]:
