@@ -31,7 +31,7 @@ def stranded(pod: PodRecord, claims: Lookup, is_ours: Callable[[str], bool]) -> 
     waiting = [one for one in _without_devices(pod, claims) if any(map(is_ours, _classes(one)))]
     if not waiting:
         return None
-    chosen = "spec.nodeName" if pod.scheduler == "default-scheduler" else f"{pod.scheduler}"
+    chosen = "spec.nodeName" if pod.scheduler == "default-scheduler" else pod.scheduler
     return Note(
         REASON,
         f"{chosen} put the pod on node {pod.node}, past kube-scheduler, and claim "

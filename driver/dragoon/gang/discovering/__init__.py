@@ -11,5 +11,6 @@ resources. Pure.
 
 Invariants: a pod without our label is not looked at; one pod belongs to at most one Gang; a Gang made
 from labels is found again by its group, else by the UID of its owner, whatever its name; a pod
-without the gate is never planned; two answers to one question are refused, never chosen from.
+without the gate is never planned, unless somebody else has bound it without devices; two answers to
+one question are refused, never chosen from.
 """
