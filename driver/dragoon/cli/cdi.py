@@ -10,7 +10,7 @@ import msgspec
 from dragoon.app import cdi_view
 from dragoon.app.cdi_view import FileState, Written
 from dragoon.cli import exits, objects, settings
-from dragoon.cli.output import Cell, Form, Row, form_option, print_data, print_table
+from dragoon.cli.output import Cell, Form, Row, form_option, print_data, print_next, print_table
 from dragoon.diagnose.runtime_config import container_problem, read_config
 from dragoon.errors import CdiError
 
@@ -58,6 +58,8 @@ def show(
     ]
     for problem in (*found.problems, *wrong):
         click.echo(f"note: {problem}", err=True)
+    if wrong or found.problems:
+        print_next("dragoon check --category kubelet,state")
     return exits.FINDINGS if wrong or found.problems else exits.FINE
 
 
@@ -109,6 +111,7 @@ def inject(
         found = cdi_view.try_injection(files or cdi_view.spec_files(folder), devices, before)
     except CdiError as error:
         click.echo(f"the container would not start: {error}", err=True)
+        print_next("dragoon check --category runtime,state")
         return exits.FINDINGS
     for skipped in found.skipped:
         click.echo(f"note: no CDI spec, left out: {skipped}", err=True)
@@ -154,6 +157,8 @@ def runtime(config: TextIO, *, environment: TextIO | None, form: Form, **options
         )
     for problem in problems:
         click.echo(f"note: {problem}", err=True)
+    if problems:
+        print_next("dragoon check --category runtime")
     return exits.FINDINGS if problems else exits.FINE
 
 

@@ -11,6 +11,7 @@ from dragoon.app import hardware, publishing
 from dragoon.app.device_template import as_template
 from dragoon.app.device_view import views
 from dragoon.cli import exits, objects, settings
+from dragoon.cli.cluster_source import looking_at
 from dragoon.cli.output import Cell, Form, Row, form_option, print_data, print_next, print_table
 from dragoon.diagnose import saving
 from dragoon.errors import InvalidInputError
@@ -106,7 +107,8 @@ def _saved(
     _print(found, template, form)
     if not found:
         click.echo(f"no slice of {driver}{f' on node {node}' if node else ''}", err=True)
-    print_next(f"dragoon status {what or ''} --snapshot {snapshot}".replace("  ", " "))
+    about = " ".join(filter(None, ("dragoon status", what)))
+    print_next(looking_at(about, snapshot))
     return exits.FINE
 
 
@@ -122,6 +124,9 @@ def report(inventory: Inventory) -> int:
             f"degraded: GPU {lost.address or 'at an unknown address'} is lost: {lost.reason}",
             err=True,
         )
+    silent = any(gpu.problems for gpu in inventory.gpus)
+    if silent or inventory.degraded or not inventory.gpus:
+        print_next("dragoon check --category host")
     return exits.FINDINGS if inventory.degraded else exits.FINE
 
 

@@ -103,6 +103,7 @@ def release(
     click.echo(
         f"pods let go: {done.pods}, rules removed: {done.rules}, plans dropped: {done.plans}"
     )
+    print_next("dragoon check --category gang")
     return exits.FINE
 
 

@@ -10,7 +10,7 @@ import click
 from dragoon.api.names import DRIVER_NAME
 from dragoon.cli import exits
 from dragoon.cli.manifest_source import manifest_options
-from dragoon.cli.output import Form, form_option, print_data
+from dragoon.cli.output import Form, form_option, print_data, print_next
 from dragoon.diagnose import saving
 from dragoon.diagnose.linting import Finding, Severity, lint
 from dragoon.diagnose.manifests import Manifests
@@ -45,6 +45,7 @@ def command(
         print_data(finding_list(findings), form)
     counts = Counter(one.severity for one in findings)
     click.echo(_summary(len(manifests.items), counts), err=True)
+    print_next(f"dragoon {'lint' if counts['error'] else 'simulate'} -f {files[0]}")
     return exits.FINDINGS if counts["error"] else exits.FINE
 
 

@@ -8,7 +8,7 @@ import click
 from dragoon.app import hardware, mig_view
 from dragoon.app.mig_view import DividedCard
 from dragoon.cli import exits, settings
-from dragoon.cli.output import Cell, Form, Row, form_option, print_data, print_table
+from dragoon.cli.output import Cell, Form, Row, form_option, print_data, print_next, print_table
 
 _MIB_PER_GIB: Final = 1024
 
@@ -45,6 +45,10 @@ def command(what: What, form: Form, **options: Any) -> int:
         click.echo("no GPU of this node has MIG", err=True)
     for problem in division.problems:
         click.echo(f"note: {problem}", err=True)
+    if division.problems:
+        print_next("dragoon check --category host")
+    elif what == "list" and any(one["claim"] == mig_view.NOBODY for one in objects):
+        print_next("dragoon check --category state")
     return exits.FINDINGS if division.problems else exits.FINE
 
 

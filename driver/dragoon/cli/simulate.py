@@ -10,7 +10,16 @@ from dragoon.api.visible import one_line
 from dragoon.cli import cluster_source, exits
 from dragoon.cli.answers import print_gang, print_placement, print_remedies, print_section
 from dragoon.cli.manifest_source import manifest_options
-from dragoon.cli.output import Cell, Form, Row, Tone, form_option, print_data, print_table
+from dragoon.cli.output import (
+    Cell,
+    Form,
+    Row,
+    Tone,
+    form_option,
+    print_data,
+    print_next,
+    print_table,
+)
 from dragoon.diagnose import answers
 from dragoon.diagnose.manifests import Manifests
 from dragoon.diagnose.placing import Verdict
@@ -37,6 +46,10 @@ def command(
         _print(found)
     else:
         print_data(answers.simulated(found), form)
+    if found.is_fine:
+        print_next(f"kubectl apply -f {files[0]}")
+    else:
+        print_next(cluster_source.looking_at("dragoon status", source["snapshot"]))
     return exits.FINE if found.is_fine else exits.FINDINGS
 
 

@@ -7,7 +7,7 @@ import click
 from dragoon.app import hardware, usage_view
 from dragoon.app.usage_view import Line
 from dragoon.cli import exits, objects, settings
-from dragoon.cli.output import Cell, Form, Row, form_option, print_data, print_table
+from dragoon.cli.output import Cell, Form, Row, form_option, print_data, print_next, print_table
 
 _GIB: Final = 1 << 30
 _NEARLY_FULL: Final = 90
@@ -49,6 +49,8 @@ def command(claim: str | None, namespace: str | None, form: Form, **options: Any
     ]
     for problem in (*found.problems, *dict.fromkeys(problems)):
         click.echo(f"note: {problem}", err=True)
+    if problems or found.problems:
+        print_next("dragoon check --category host,state")
     return exits.FINDINGS if problems or found.problems else exits.FINE
 
 

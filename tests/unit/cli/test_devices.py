@@ -367,7 +367,7 @@ def test_a_question_that_a_card_does_not_answer_is_noted_on_stderr(
 
 def test_a_node_without_gpus_is_told_and_fine(capsys: Capture) -> None:
     assert report(Inventory()) == 0
-    assert capsys.readouterr().err == "no GPUs on this node\n"
+    assert capsys.readouterr().err == "no GPUs on this node\nnext: dragoon check --category host\n"
 
 
 def test_two_cards_at_one_address_are_not_offered(tmp_path: Path, capsys: Capture) -> None:

@@ -23,7 +23,8 @@ def test_right_manifests_end_with_0_and_say_so_on_stderr(file: Path, capsys: Cap
     file.write_text(yaml.safe_dump(claim(exactly())))
     assert main.run(["lint", "-f", str(file)]) == 0
     told = capsys.readouterr()
-    assert (told.out, told.err) == ("", "1 object: nothing found\n")
+    assert told.out == ""
+    assert told.err == f"1 object: nothing found\nnext: dragoon simulate -f {file}\n"
 
 
 def test_an_error_ends_with_1_and_names_place_find_and_fix(file: Path, capsys: Capture) -> None:
@@ -35,7 +36,7 @@ def test_an_error_ends_with_1_and_names_place_find_and_fix(file: Path, capsys: C
     assert found.startswith("  found:   deviceClassName")
     assert "{name: g, exactly: {deviceClassName: x}}" in instead
     assert see.endswith("docs/checks.md#drg201")
-    assert told.err == "1 object: 1 error\n"
+    assert told.err == f"1 object: 1 error\nnext: dragoon lint -f {file}\n"
 
 
 def test_a_warning_ends_with_0(file: Path, capsys: Capture) -> None:
