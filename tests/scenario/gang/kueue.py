@@ -101,7 +101,8 @@ class Kueue:
         raw = await self.see(name)
         (podset,) = raw["spec"]["podSets"]
         (check,) = raw["status"]["admissionChecks"]
-        (update,) = check.get("podSetUpdates") or ({},)
+        updates: list[Object] = check.get("podSetUpdates") or [{}]
+        (update,) = updates
         job = await self._bed.api.create(
             JOBS,
             {

@@ -81,7 +81,7 @@ async def test_one_without_quota_keeps_its_reason_and_is_woken_when_there_is_roo
         await kueue.take_back("train")
 
         async def told_again() -> bool:
-            return (await kueue.state("train"))["message"] == reason
+            return bool((await kueue.state("train"))["message"] == reason)
 
         await until("the reason is there again", told_again)
         await bed.end("busy-0")

@@ -1,13 +1,9 @@
 """What is done about Workloads and AdmissionChecks. Frozen."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
-from dragoon.gang.kueue.model import State
+from dragoon.gang.kueue.model import Raw, State
 from dragoon.gang.protocol.model import Ref
-
-Raw = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)

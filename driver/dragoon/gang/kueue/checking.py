@@ -103,9 +103,6 @@ class Checker:
     def room_came_up(self) -> None:
         """Devices or nodes may have become free."""
         self._came_up.set()
-        for workload in self._workloads.values():
-            if workload.reserved and not workload.admitted and not workload.is_over:
-                self._changed(_key(workload))
 
     def _workload(self, change: Change[Workload]) -> None:
         if change.old is not None and change.new is None:
@@ -158,10 +155,16 @@ class Checker:
                 self._queue.done(key)
 
     async def _wake(self) -> None:
-        """Those that were sent back, one after the other, as often as there is time for it."""
+        """When room came up: those that hold quota for it, then those that were sent back.
+
+        One after the other, as often as there is time for it.
+        """
         while True:
             await self._came_up.wait()
             self._came_up.clear()
+            for workload in self._workloads.values():
+                if workload.reserved and not workload.admitted and not workload.is_over:
+                    self._changed(_key(workload))
             for key in self._sent_back():
                 seconds = await self._guarded(key, waking=True)
                 await asyncio.sleep(_SHARE * seconds)

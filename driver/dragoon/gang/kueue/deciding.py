@@ -5,11 +5,11 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Final
 
-from dragoon.gang.kueue.actions import Action, Again, Ask, Drop, Raw, Say, SetConditions, Wake
+from dragoon.gang.kueue.actions import Action, Again, Ask, Drop, Say, SetConditions, Wake
 from dragoon.gang.kueue.answering import Answer, Verdict
 from dragoon.gang.kueue.apis import CONTROLLER
 from dragoon.gang.kueue.members import podset_updates
-from dragoon.gang.kueue.model import ADMISSION_CHECK, Check, CheckState, State, Workload
+from dragoon.gang.kueue.model import ADMISSION_CHECK, Check, CheckState, Raw, State, Workload
 
 _DOUBLINGS: Final = 10
 _KEPT: Final = ("name", "retryCount")

@@ -26,7 +26,12 @@ def at(seconds: float = 0.0) -> datetime:
 
 
 def view(raw: Object, **more: Any) -> View:
-    seen = {"ours": frozenset((CHECK,)), "now": at(), "tick": TICK, "since": at(-1000)}
+    seen: dict[str, Any] = {
+        "ours": frozenset((CHECK,)),
+        "now": at(),
+        "tick": TICK,
+        "since": at(-1000),
+    }
     return View(workload_of(raw), **(seen | more))
 
 
