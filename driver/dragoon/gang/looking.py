@@ -111,6 +111,8 @@ class Looker:
         """A Gang is gone."""
         self._memory.pop(uid, None)
         self._planning.questions.forget(uid)
+        if self._provisioning is not None:
+            self._provisioning.forget(uid)
 
     def forget_all(self) -> None:
         """This process did not lead until now."""
@@ -166,8 +168,11 @@ class Looker:
             return
         if found is not None and await self._write(gang, [Reserve(asking.gang_ref(gang), found)]):
             self._again(gang, self._clock())
-        if self._provisioning is not None:
-            await self._provisioning.ask(gang, case.pods, has_no_room=memory.has_no_room)
+        asked = self._provisioning is None or await self._provisioning.ask(
+            gang, case.pods, has_no_room=memory.has_no_room
+        )
+        if not asked:
+            self._again(gang, self._clock() + memory.backoff.next())
 
     def _now_of(self, case: Case) -> Case:
         """The case with its pods as the copies have them now: what was just written shows."""

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from dragoon.app.permissions import CONTROLLER_RULES
-from dragoon.errors import ApiUnavailableError
+from dragoon.errors import ApiForbiddenError, ApiUnavailableError
 from dragoon.gang.provisioning.deciding import ANNOTATION_CLASS
 from dragoon.kube.port import GANGS, POD_TEMPLATES, PROVISIONING_REQUESTS, Object
 from tests.scenario.gang.bed import SPACE, Bed, condition, until
@@ -210,3 +210,26 @@ async def test_a_write_that_fails_or_whose_answer_is_lost_is_tried_again_and_ask
         await asked(bed)
         await told(bed, "big", "Unknown", "Asked")
         assert len(await requests(bed)) == 1
+
+
+async def test_a_request_that_is_refused_is_told_and_asked_for_again() -> None:
+    async with cluster() as bed:
+        refusing = bed.api.faults.fail(
+            times=None,
+            verb="create",
+            resource=PROVISIONING_REQUESTS,
+            error=lambda: ApiForbiddenError("not allowed here", status=403),
+        )
+        await bed.job("big", 4, template="pair", annotations=ASKS)
+        assert "not allowed here" in await told(bed, "big", "False", "NotCreated")
+        refusing.lift()
+        await asked(bed)
+        await told(bed, "big", "Unknown", "Asked")
+
+
+async def test_a_class_that_is_no_name_is_told_and_reaches_nobody() -> None:
+    async with cluster() as bed:
+        wrong = {ANNOTATION_CLASS: "../../x"}
+        await bed.job("big", 4, template="pair", annotations=wrong)
+        assert "found '../../x'" in await told(bed, "big", "False", "BadClass")
+        assert not await requests(bed)

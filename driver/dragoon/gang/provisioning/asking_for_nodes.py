@@ -37,6 +37,7 @@ class Provisioning:
         self._world = world
         self._class_name = class_name
         self._changed = changed
+        self._failed: dict[str, str] = {}
         self._copies = GroupCopies(api, (PROVISIONING_REQUESTS,), again=again)
         self._copies.subscribe(self._seen)
 
@@ -54,8 +55,11 @@ class Provisioning:
         """Status, reason and message of a gang's condition, None where nothing is asked for."""
         return deciding.told(self._need(gang, pods, has_no_room=has_no_room))
 
-    async def ask(self, gang: GangObject, pods: Sequence[PodRecord], *, has_no_room: bool) -> None:
-        """Asks for what a gang needs now, once; what fails is tried again by the next look."""
+    async def ask(self, gang: GangObject, pods: Sequence[PodRecord], *, has_no_room: bool) -> bool:
+        """Asks for what a gang needs now, once; whether all is as it should be.
+
+        What fails is told in the gang's status, and is to be tried again.
+        """
         found = deciding.decide(self._need(gang, pods, has_no_room=has_no_room))
         try:
             for name, uid in found.withdrawn:
@@ -63,7 +67,15 @@ class Provisioning:
             if found.asking is not None:
                 await self._create(gang, found.asking)
         except DragoonError as error:
+            self._failed[gang.uid] = str(error)
             _log.warning("nodes not asked for", gang=str(gang), code=error.code, error=str(error))
+            return False
+        self._failed.pop(gang.uid, None)
+        return True
+
+    def forget(self, uid: str) -> None:
+        """A Gang is gone."""
+        self._failed.pop(uid, None)
 
     def _need(self, gang: GangObject, pods: Sequence[PodRecord], *, has_no_room: bool) -> Need:
         class_name = deciding.class_of(pods, self._class_name)
@@ -74,6 +86,7 @@ class Provisioning:
             has_no_room=gang.status.plan is None and has_no_room,
             asked=self._asked(gang) if class_name else (),
             missing=self._copies.missing(PROVISIONING_REQUESTS),
+            failed=self._failed.get(gang.uid, ""),
         )
 
     def _asked(self, gang: GangObject) -> tuple[Raw, ...]:

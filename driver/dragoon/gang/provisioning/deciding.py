@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from dragoon.api import limits
 from dragoon.api.gang import GangObject
 from dragoon.gang.provisioning.objects import MOST_SHAPES, Request, request_of
 from dragoon.gang.records import PodRecord, Raw
@@ -17,7 +18,7 @@ class Need:
     """A gang and what is there for it.
 
     has_no_room: the planner said so. asked: raw ProvisioningRequests of the gang. missing: why there
-    are none to be seen, empty where there may be.
+    are none to be seen, empty where there may be. failed: why the last one could not be created.
     """
 
     gang: GangObject
@@ -26,6 +27,17 @@ class Need:
     has_no_room: bool
     asked: tuple[Raw, ...] = ()
     missing: str = ""
+    failed: str = ""
+
+    @property
+    def bad_class(self) -> str:
+        """What is wrong with the class, empty if nothing is."""
+        if limits.is_subdomain(self.class_name):
+            return ""
+        return (
+            f"{ANNOTATION_CLASS}: found {self.class_name!r}, allowed is a name such as "
+            "check-capacity.autoscaling.x-k8s.io"
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +56,7 @@ def class_of(pods: Sequence[PodRecord], otherwise: str) -> str:
 
 def decide(need: Need) -> Decision:
     """What is to be done: a gang that still has no room needs one request that fits its pods."""
-    if need.missing or not need.has_no_room or not need.class_name:
+    if need.missing or not need.has_no_room or not need.class_name or need.bad_class:
         return Decision()
     wanted = wanted_of(need)
     if wanted is None:
@@ -68,12 +80,21 @@ def told(need: Need) -> tuple[str, str, str] | None:
     if need.missing:
         return "False", "NotServed", f"no ProvisioningRequest: {need.missing}"
     if not need.asked:
-        if wanted_of(need) is None:
-            limit = f"a ProvisioningRequest takes {MOST_SHAPES} different pods"
-            return "False", "TooManyShapes", limit
-        return "Unknown", "Asking", ""
+        return _not_asked(need)
     newest = max(need.asked, key=lambda one: one["metadata"].get("creationTimestamp") or "")
     return _mirrored(newest)
+
+
+def _not_asked(need: Need) -> tuple[str, str, str]:
+    """Why there is no request yet."""
+    if need.bad_class:
+        return "False", "BadClass", need.bad_class
+    if wanted_of(need) is None:
+        limit = f"a ProvisioningRequest takes {MOST_SHAPES} different pods"
+        return "False", "TooManyShapes", limit
+    if need.failed:
+        return "False", "NotCreated", need.failed
+    return "Unknown", "Asking", ""
 
 
 def _mirrored(request: Raw) -> tuple[str, str, str]:
