@@ -12,7 +12,8 @@ from dragoon.diagnose.checking import CHECKS, Report, run
 from dragoon.gpu.sim.machine import FabricRecord
 from dragoon.gpu.sim.state import Fault
 from dragoon.kube.port import CLAIMS
-from tests.scenario.damage.node_world import DIVIDED, DRIVER, RUNTIME, NodeWorld
+from tests.scenario.damage.node_world import DIVIDED, RUNTIME, NodeWorld
+from tests.scenario.pluginbed import DRIVER
 
 Damage = Callable[[NodeWorld], Awaitable[None]]
 

@@ -49,7 +49,7 @@ def test_a_taint_without_effect_and_a_used_device_with_a_taint_count_as_before()
 def test_what_is_in_use_in_another_form_is_not_free() -> None:
     whole = gpu("card-a", "H100", "80Gi") | {"consumesCounters": TAKES}
     part = gpu("card-b", "H100", "80Gi", type="mig") | {"consumesCounters": TAKES}
-    two = {"resourceSliceCount": 2}
+    two: Raw = {"resourceSliceCount": 2}
     counters = slice_(**two)
     counters["metadata"]["name"] = "counters"
     counters["spec"] |= {
