@@ -111,7 +111,7 @@ def test_c48_a_pod_bound_past_kube_scheduler_is_told_that_nobody_allocates_for_i
     user["metadata"]["labels"] = {"dragoon.dev/gang": "g"}
     assert (
         explain_pod(
-            snapshot(*known.objects("ResourceSlice"), node(), wanting(exactly()), user),
+            snapshot(*map(dict, known.objects("ResourceSlice")), node(), wanting(exactly()), user),
             "default",
             "p",
         ).state
