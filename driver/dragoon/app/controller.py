@@ -129,6 +129,7 @@ class Controller:
             executor,
             settings=config.reserving,
             changed=self._changed,
+            counted=self.metrics.reserved,
             every=(pace or Pace()).status,
         )
         self._kueue = Kueue(

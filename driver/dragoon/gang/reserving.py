@@ -18,7 +18,7 @@ _log = structlog.get_logger(__name__)
 
 
 class Reserving:
-    """Looks every few seconds. changed: asks for a look at a family.
+    """Looks every few seconds. changed: asks for a look at a family. counted: for how many it is.
 
     What is to be kept is chosen by the look at the gang itself; what ends is written here, and the
     gang's next look takes the rules away.
@@ -32,6 +32,7 @@ class Reserving:
         *,
         settings: ReserveSettings,
         changed: Callable[[FamilyKey], None],
+        counted: Callable[[int], None],
         every: float = 5.0,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
@@ -40,6 +41,7 @@ class Reserving:
         self._executor = executor
         self._settings = settings
         self._changed = changed
+        self._counted = counted
         self._every = every
         self._now = now
 
@@ -56,6 +58,7 @@ class Reserving:
         concerned = [
             one for one in gangs if one.status.reservation or self._looker.line.waits(one.uid)
         ]
+        self._counted(sum(one.status.reservation is not None for one in concerned))
         found = decide([self._waiting(one, now) for one in concerned], now, self._settings)
         for gang in found.starting:
             self._looker.line.let_reserve(gang.uid)

@@ -9,6 +9,7 @@ SPECS: Final = (
     Spec("dragoon_build_info", "gauge", "Always 1; the version is in the label.", ("version",)),
     Spec("dragoon_leading", "gauge", "1 while this process is the controller that works."),
     Spec("dragoon_gangs", "gauge", "Gangs, by phase.", ("phase",)),
+    Spec("dragoon_gangs_reserved", "gauge", "Gangs that wait and for which devices are kept."),
     Spec(
         "dragoon_gang_plans_total",
         "counter",
@@ -65,6 +66,10 @@ class GangMetrics(Metrics):
         """How many gangs there are in each phase; give all phases, zeros too."""
         for phase, count in by_phase.items():
             self._gauges["dragoon_gangs"].labels(phase).set(count)
+
+    def reserved(self, count: int) -> None:
+        """For how many gangs devices are kept."""
+        self._gauges["dragoon_gangs_reserved"].set(count)
 
     def planned(self, result: str, seconds: float) -> None:
         """The planner answered."""

@@ -16,12 +16,13 @@ async def end(bed: Bed, name: str) -> None:
 
 
 async def test_a_stream_of_small_gangs_cannot_starve_a_large_one() -> None:
-    async with Bed(nodes=1).up() as bed, bed.controller(**AT_ONCE):
+    async with Bed(nodes=1).up() as bed, bed.controller(**AT_ONCE) as controller:
         await singles(bed, "a", "b", "c", "d")
         for name in "abcd":
             await bed.phase(name, "Running")
         await bed.job("large", 2, template="pair")
         kept = await reserved(bed, "large")
+        await until("it is counted", lambda: counted(controller) == 1)
         status, reason, message = condition(kept, "Reserved")
         assert (status, reason) == ("True", "Kept")
         assert message.startswith("4 devices on n0 since ")
@@ -39,6 +40,12 @@ async def test_a_stream_of_small_gangs_cannot_starve_a_large_one() -> None:
             assert waiting.status.phase == "Waiting"
         await until("nothing is kept any more", lambda: nothing_kept(bed, "large"))
         assert await fenced(bed, "large") == {"n0/gpu"}
+        await until("it is not counted any more", lambda: counted(controller) == 0)
+
+
+def counted(controller: Controller) -> float | None:
+    """The metric of gangs for which devices are kept."""
+    return controller.metrics.registry.get_sample_value("dragoon_gangs_reserved")
 
 
 async def test_the_rest_of_the_fleet_stays_open_to_others() -> None:
