@@ -10,7 +10,7 @@ yaml shape       objects of other projects: the pods, claims and classes in them
 yaml values      values of the chart
 yaml settings    settings of the plugin
 console          commands that are run here, and their output; `...` stands for anything
-console cluster  the same on a real cluster (tests/e2e/test_docs.py)
+console cluster  the same on a real cluster (tests/e2e/test_user_docs.py)
 sh               commands that need a registry, hardware or somebody's own names: their grammar
 json             data
 text             anything else: output, names
