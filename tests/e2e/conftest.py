@@ -9,6 +9,7 @@ import pytest
 
 from realcluster.cluster import Cluster
 from realcluster.failure import ClusterError
+from testbed import version
 from testbed.bed import Bed
 from testbed.controller import Controller
 from testbed.waiting import until
@@ -54,6 +55,8 @@ def namespace(bed: Bed) -> Iterator[str]:
 
 @pytest.fixture(scope="session")
 def controller(bed: Bed, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Controller]:
+    if not version.at_least("1.37.0"):
+        pytest.skip(f"{version.chosen()} has no gangs")
     with a_controller(bed, tmp_path_factory.mktemp("controller")) as process:
         yield process
 

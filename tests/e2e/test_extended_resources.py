@@ -12,12 +12,17 @@ import pytest
 import yaml
 
 from dragoon.api.names import TAINT_OTHER_OWNER
+from testbed import version
 from testbed.bed import Bed
 from testbed.objects import CLASS, container, pod
 from testbed.waiting import until
 from tests.e2e.gangs import Gangs
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
+pytestmark = [
+    pytest.mark.e2e,
+    pytest.mark.timeout(300),
+    pytest.mark.skipif(not version.at_least("1.36.0"), reason="off by default before 1.36"),
+]
 
 Object = dict[str, Any]
 

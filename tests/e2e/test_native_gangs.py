@@ -14,6 +14,7 @@ from dragoon.api import gang
 from realcluster.cluster import Cluster
 from realcluster.controlplane import KUBE_SCHEDULER
 from realcluster.state import Settings
+from testbed import version
 from testbed.bed import Bed
 from testbed.controller import Controller
 from testbed.objects import claim_spec, container, pod
@@ -31,7 +32,11 @@ from tests.e2e.gangs import (
 )
 from tests.e2e.standing import a_bed, a_cluster, a_controller
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
+pytestmark = [
+    pytest.mark.e2e,
+    pytest.mark.timeout(300),
+    pytest.mark.skipif(not version.at_least("1.37.0"), reason="they are beta from 1.37 on"),
+]
 
 Object = dict[str, Any]
 
