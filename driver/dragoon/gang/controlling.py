@@ -268,7 +268,7 @@ class GangController:
             patch["spec"] = {"size": size}
         living = [pod for pod in pods if not pod.ended]
         references = families.owner_references(gang, living, ground.jobs)
-        if living and references != [wire(one) for one in gang.owners]:
+        if living and references not in (None, [wire(one) for one in gang.owners]):
             patch["metadata"] = {"ownerReferences": references}
         if patch:
             patch.setdefault("metadata", {}).update(uid=gang.uid, resourceVersion=gang.version)

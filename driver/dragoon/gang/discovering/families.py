@@ -150,7 +150,7 @@ def top_owner(pod: PodRecord, jobs: Mapping[str, JobRecord]) -> "Owner | _Unseen
     owner = pod.owner
     if owner is None or pod.annotations.get(gang.ANNOTATION_SCOPE) == "name":
         return None
-    if owner.kind != "Job" or owner.api_version != "batch/v1":
+    if not _is_job(owner):
         return owner
     job = jobs.get(owner.uid)
     if job is None:
@@ -159,12 +159,17 @@ def top_owner(pod: PodRecord, jobs: Mapping[str, JobRecord]) -> "Owner | _Unseen
     return owner if above is None or above.kind in _NOT_CLIMBED else above
 
 
+def _is_job(owner: Owner) -> bool:
+    return owner.kind == "Job" and owner.api_version == "batch/v1"
+
+
 def owner_references(
     gang_: GangObject | NewGang, pods: Iterable[PodRecord], jobs: Mapping[str, JobRecord]
-) -> list[dict[str, Any]]:
+) -> list[dict[str, Any]] | None:
     """The owners with which a Gang that we made goes: those of its pods, or bare pods.
 
-    None at all where there are too many of them.
+    An empty list where there are too many of them. None where it is not known now: the Job of a pod
+    has not been seen yet, or is gone while the pod still ends.
     """
     owner = gang_.owner if isinstance(gang_, NewGang) else gang_.spec.owner
     owners: dict[str, Owner] = {}
@@ -173,10 +178,13 @@ def owner_references(
     else:
         for pod in pods:
             made_by = pod.owner or Owner(api_version="v1", kind="Pod", name=pod.name, uid=pod.uid)
-            job = jobs.get(made_by.uid)
-            if job is not None and job.owner is not None and job.owner.kind not in _NOT_CLIMBED:
-                # What starts a whole group again makes new Jobs: the Gang outlives them.
-                made_by = job.owner
+            if _is_job(made_by):
+                job = jobs.get(made_by.uid)
+                if job is None:
+                    return None
+                if job.owner is not None and job.owner.kind not in _NOT_CLIMBED:
+                    # What starts a whole group again makes new Jobs: the Gang outlives them.
+                    made_by = job.owner
             owners[made_by.uid] = made_by
     if len(owners) > _MOST_POD_OWNERS:
         return []
@@ -193,7 +201,7 @@ def body(new: NewGang, size: int, jobs: Mapping[str, JobRecord]) -> dict[str, An
             "name": new.name,
             "namespace": new.namespace,
             "labels": {gang.LABEL: new.group, gang.MADE_BY: gang.MADE_BY_CONTROLLER},
-            "ownerReferences": owner_references(new, new.pods, jobs),
+            "ownerReferences": owner_references(new, new.pods, jobs) or [],
         },
         "spec": gang.wire(spec),
     }

@@ -142,7 +142,9 @@ def test_the_same_pods_in_another_order_give_the_same_answer() -> None:
 
 def test_a_gang_of_bare_pods_goes_with_them_unless_they_are_too_many() -> None:
     (new,) = sorted_(pod("a"), pod("b")).missing
-    assert [one["uid"] for one in owner_references(new, new.pods, {})] == ["pod-a", "pod-b"]
+    references = owner_references(new, new.pods, {})
+    assert references is not None
+    assert [one["uid"] for one in references] == ["pod-a", "pod-b"]
     many = [pod(f"p{index}") for index in range(257)]
     assert owner_references(new, many, {}) == []
 
@@ -229,7 +231,18 @@ def test_a_gang_of_a_group_goes_with_what_made_the_jobs_of_its_pods() -> None:
     pods = [pod("a", owner="j", labels=labels), pod("b", owner="k", labels=labels)]
     (new,) = sorted_(*pods, jobs=jobs).missing
     references = owner_references(new, new.pods, {one.uid: one for one in jobs})
+    assert references is not None
     assert [one["kind"] for one in references] == ["JobSet"]
+
+
+def test_what_a_gang_goes_with_is_not_known_while_the_job_of_a_pod_is_not() -> None:
+    """A Job that is gone before its pods must not take the Gang with it."""
+    labels = {"jobset.sigs.k8s.io/jobset-name": "s"}
+    pods = [pod("a", owner="j", labels=labels, deleting=True), pod("b", owner="k", labels=labels)]
+    (new,) = sorted_(*pods).missing
+    known = job("k")
+    assert owner_references(new, pods, {known.uid: known}) is None
+    assert body(new, 2, {})["metadata"]["ownerReferences"] == []
 
 
 def test_a_pod_belongs_to_a_gang_by_its_label_and_its_group() -> None:
