@@ -69,6 +69,12 @@ async def a_card_could_not_join_its_fabric(world: NodeWorld) -> None:
     world.hardware.set_fabric(7, FabricRecord(state=3, status=999))
 
 
+@found_by("HOST008", "GPU 0000:")
+async def a_card_lost_its_links_to_the_switch(world: NodeWorld) -> None:
+    for link in range(18):
+        world.hardware.drop_link(7, link)
+
+
 @found_by("RUNTIME001", "containerd")
 async def cdi_is_off(world: NodeWorld) -> None:
     world.runtime.write_text(RUNTIME.replace("enable_cdi = true", "enable_cdi = false"))

@@ -5,7 +5,7 @@ from typing import Final
 
 from dragoon.diagnose.checking.evidence import Evidence, Problem, Rule, known
 from dragoon.diagnose.codes import Check
-from dragoon.gpu.model import FabricState
+from dragoon.gpu.model import FabricState, Gpu, LinkRemote
 
 _CARD: Final = "dmesg | grep -i -e nvrm -e xid"
 
@@ -52,6 +52,26 @@ def _fabric(evidence: Evidence) -> Iterator[Problem]:
         if gpu.fabric.state is FabricState.FAILED:
             told = gpu.fabric.reason or "the registration with the NVLink fabric failed"
             yield Problem(f"GPU {gpu.address}", told, "systemctl status nvidia-fabricmanager")
+
+
+def _off_the_switch(evidence: Evidence) -> Iterator[Problem]:
+    """Only where others are on a switch: a card without a bridge has its links down and is well."""
+    gpus = known(evidence.inventory).gpus
+    if not any(_is_on_switch(gpu) for gpu in gpus):
+        return
+    for gpu in gpus:
+        down = sum(not link.active for link in gpu.links)
+        divided = gpu.mig is not None and gpu.mig.enabled
+        if down and not divided:
+            yield Problem(
+                f"GPU {gpu.address}",
+                f"{down} of {len(gpu.links)} NVLinks are down",
+                "nvidia-smi nvlink -s",
+            )
+
+
+def _is_on_switch(gpu: Gpu) -> bool:
+    return any(link.active and link.remote is LinkRemote.SWITCH for link in gpu.links)
 
 
 RULES: Final = (
@@ -135,6 +155,17 @@ RULES: Final = (
             "Look at the fabric manager, or at the NMX controller of a rack.",
         ),
         _fabric,
+        before=True,
+    ),
+    Rule(
+        Check(
+            "HOST008",
+            "warning",
+            "A GPU has lost NVLinks that its neighbours have",
+            "It is in no NVLink domain with them, so claims for linked GPUs do not get it.",
+            "Look at the fabric manager and the kernel log; reset the card or the whole board.",
+        ),
+        _off_the_switch,
         before=True,
     ),
 )
