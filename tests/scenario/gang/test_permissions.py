@@ -39,7 +39,9 @@ async def test_every_call_is_granted_and_nothing_is_granted_that_is_never_called
             )
             await bed.claim("bare", 1)
             await drop_finalizer(bed, "bare")
-            await bed.pod("p0", gang="g", size="2")
+            # It asks for most of a node: a nomination holds the room.
+            large = {"name": "main", "image": "none", "resources": {"requests": {"cpu": "20"}}}
+            await bed.pod("p0", gang="g", size="2", containers=[large])
             await bed.phase("g", "Gathering")
             # The second pod becomes an owner of the Gang too.
             await bed.pod("p1", gang="g", size="2", claim="bare")
