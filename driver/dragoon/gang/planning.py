@@ -5,9 +5,9 @@ Planning is the only thing here that burns CPU; a thread does it on an immutable
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import datetime
-from typing import Final, TypeVar
+from typing import Final, NamedTuple, TypeVar
 
 from dragoon.allocator.gang.concern import Concern, concern
 from dragoon.allocator.gang.model import Budget, GangAsk, NoRoom, Outcome, PlacementSnapshot
@@ -19,6 +19,7 @@ from dragoon.gang.protocol.actions import RequestPlan
 from dragoon.gang.protocol.model import GangView, Proposal
 from dragoon.gang.protocol.rounds import stamp
 from dragoon.gang.questions import Questions
+from dragoon.gang.records import PodRecord
 from dragoon.gang.remembering import Case, Memory, Pace, Reporter
 from dragoon.gang.turns import Turns
 from dragoon.gang.waiting import ranking
@@ -37,6 +38,19 @@ _ADVICE_REST: Final = 10
 _LEAST_TRIES: Final = 8
 _MOST_TRIES: Final = 64
 """Plans that a search for who could make room may cost: as many as take so many seconds."""
+
+
+class _Asked(NamedTuple):
+    """What the planner was asked. pods: of the gang."""
+
+    ask: GangAsk
+    snapshot: PlacementSnapshot
+    pods: Sequence[PodRecord]
+    now: datetime
+
+    @property
+    def priority(self) -> int:
+        return ranking.priority(self.pods)
 
 
 class Planning:
@@ -103,8 +117,9 @@ class Planning:
             if memory.proposal.refusal:
                 self._slow_down(gang, memory)
                 memory.retry_at = self._no_more_avoided(gang, view)
-                await self._advise(case, view, memory, placement, ask)
-                await self._reserve(case, view, memory, placement, ask)
+                asked_for = _Asked(ask, placement, case.pods, view.now)
+                await self._advise(asked_for, memory)
+                await self._reserve(asked_for, memory)
             else:
                 memory.refusals = memory.vacated = memory.advised_at = None
                 self.questions.propose(gang, memory.proposal.claims)
@@ -151,61 +166,49 @@ class Planning:
             memory.refusals = Backoff(first=self._pace.replan, limit=self._pace.slowest)
         memory.pause = memory.refusals.next()
 
-    async def _advise(
-        self,
-        case: Case,
-        view: GangView,
-        memory: Memory,
-        placement: PlacementSnapshot,
-        ask: GangAsk,
-    ) -> None:
+    async def _advise(self, asked: _Asked, memory: Memory) -> None:
         """Looks for holders of lower priority that would be enough; now and then, it costs plans."""
         now = self._clock()
         due = memory.advised_at is None or now >= memory.advised_at + self._pace.advice
         if not due or now < self._advice_due or not memory.has_no_room or memory.is_hopeless:
             return
-        occupants = self.questions.occupants(case.pods, view.now)
-        priority, tries = ranking.priority(case.pods), self._tries(memory)
+        everybody = self.questions.occupants(asked.pods, asked.now)
+        tries = _tries(memory)
         memory.vacated = await _in_thread(
-            lambda: make_room(placement, ask, occupants, priority=priority, tries=tries)
+            lambda: make_room(
+                asked.snapshot, asked.ask, everybody, priority=asked.priority, tries=tries
+            )
         )
         memory.advised_at = self._clock()
         self._advice_due = memory.advised_at + _ADVICE_REST * (memory.advised_at - now)
 
-    async def _reserve(
-        self,
-        case: Case,
-        view: GangView,
-        memory: Memory,
-        placement: PlacementSnapshot,
-        ask: GangAsk,
-    ) -> None:
+    async def _reserve(self, asked: _Asked, memory: Memory) -> None:
         """Chooses what is kept for the gang: with fewest holders to wait for, none more important."""
-        if not memory.may_reserve or not isinstance(memory.outcome, NoRoom):
+        if not memory.may_reserve or not memory.has_no_room:
             return
         memory.may_reserve = False
-        priority = ranking.priority(case.pods)
-        everybody = self.questions.occupants(case.pods, view.now)
-        able = [one for one in everybody if one.claims and one.priority <= priority]
-        tries = self._tries(memory)
+        everybody = self.questions.occupants(asked.pods, asked.now)
+        able = [one for one in everybody if one.claims and one.priority <= asked.priority]
+        tries = _tries(memory)
         found = await _in_thread(
-            lambda: vacate(placement, ask, able, by_priority=False, tries=tries)
+            lambda: vacate(asked.snapshot, asked.ask, able, by_priority=False, tries=tries)
         )
         if found is None:
             memory.in_vain_at = self._clock()
             return
         proposal = viewing.proposal_of((one.pod.uid for one in found.plan.placements), found.plan)
         memory.reservation = Reservation(
-            since=stamp(view.now),
+            since=stamp(asked.now),
             pools=proposal.pools,
             nodes=tuple(sorted({one.node for one in found.plan.placements})),
             packed=pack(proposal.claims),
         )
 
-    def _tries(self, memory: Memory) -> int:
-        """How many plans a search may cost: as many as take two seconds."""
-        tries = int(_ADVICE_S / max(memory.planned_for, _ADVICE_S / _MOST_TRIES))
-        return max(_LEAST_TRIES, tries)
+
+def _tries(memory: Memory) -> int:
+    """How many plans a search may cost: as many as take two seconds."""
+    tries = int(_ADVICE_S / max(memory.planned_for, _ADVICE_S / _MOST_TRIES))
+    return max(_LEAST_TRIES, tries)
 
 
 async def _in_thread(work: Callable[[], Answer]) -> Answer:

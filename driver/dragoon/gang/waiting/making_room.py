@@ -26,6 +26,8 @@ def make_room(
     enough.
     """
     lower = [one for one in occupants if one.priority < priority]
+    if not lower:
+        return None
     holders = [one for one in lower if one.claims]
     found = vacate(snapshot, ask, holders, tries=tries)
     if found is None and len(holders) < len(lower):
