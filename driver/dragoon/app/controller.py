@@ -129,6 +129,7 @@ class Controller:
             executor,
             settings=config.reserving,
             changed=self._changed,
+            room=self._room,
             counted=self.metrics.reserved,
             every=(pace or Pace()).status,
         )

@@ -1,7 +1,7 @@
 """Keeps devices for the largest gang that waits (`waiting.reserving` decides for which)."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
 
 import structlog
@@ -9,8 +9,11 @@ import structlog
 from dragoon.api.gang import GangObject
 from dragoon.gang.asking import gang_ref
 from dragoon.gang.looking import Looker
+from dragoon.gang.promised import pools_of
 from dragoon.gang.protocol.actions import Reserve
 from dragoon.gang.protocol.executing import Executor
+from dragoon.gang.waiting import freed
+from dragoon.gang.waiting.freed import Freed
 from dragoon.gang.waiting.reserving import ReserveSettings, Waiting, decide, devices_asked
 from dragoon.gang.world import FamilyKey, World
 
@@ -18,7 +21,10 @@ _log = structlog.get_logger(__name__)
 
 
 class Reserving:
-    """Looks every few seconds. changed: asks for a look at a family. counted: for how many it is.
+    """Looks every few seconds.
+
+    changed: asks for a look at a family. room: more may be used than before. counted: for how many
+    gangs devices are kept.
 
     What is to be kept is chosen by the look at the gang itself; what ends is written here, and the
     gang's next look takes the rules away.
@@ -32,6 +38,7 @@ class Reserving:
         *,
         settings: ReserveSettings,
         changed: Callable[[FamilyKey], None],
+        room: Callable[[Freed], None],
         counted: Callable[[int], None],
         every: float = 5.0,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
@@ -41,7 +48,9 @@ class Reserving:
         self._executor = executor
         self._settings = settings
         self._changed = changed
+        self._room = room
         self._counted = counted
+        self._estimates: dict[str, datetime] = {}
         self._every = every
         self._now = now
 
@@ -58,6 +67,7 @@ class Reserving:
         concerned = [
             one for one in gangs if one.status.reservation or self._looker.line.waits(one.uid)
         ]
+        self._tell_later_ends(concerned, now)
         self._counted(sum(one.status.reservation is not None for one in concerned))
         found = decide([self._waiting(one, now) for one in concerned], now, self._settings)
         for gang in found.starting:
@@ -72,6 +82,16 @@ class Reserving:
             self._world.copies.observe(*written)
         for error in outcome.errors:
             _log.warning("reservation not ended", code=error.code, error=str(error))
+
+    def _tell_later_ends(self, gangs: Iterable[GangObject], now: datetime) -> None:
+        """What is kept may be used for longer where it is now known until when, or that is later."""
+        kept = [found for one in gangs if (found := self._looker.keeping.kept(one, now))]
+        ends = {one.gang.uid: one.estimate for one in kept if one.estimate is not None}
+        for one in kept:
+            uid, before = one.gang.uid, self._estimates.get(one.gang.uid)
+            if uid in ends and (before is None or before < ends[uid]):
+                self._room(freed.by_pools(pools_of(one.gang)))
+        self._estimates = ends
 
     def _waiting(self, gang: GangObject, now: datetime) -> Waiting:
         pods = self._world.family(FamilyKey(gang.namespace, gang.group))

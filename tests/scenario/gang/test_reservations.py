@@ -176,3 +176,17 @@ async def test_giving_up_a_gang_gives_up_what_is_kept_for_it() -> None:
         assert (found.pods, found.rules) == (2, 1)
         assert await nothing_kept(bed, "large")
         assert await fenced(bed, "large") == set()
+
+
+async def test_a_small_gang_is_backfilled_as_soon_as_it_is_known_how_long_the_others_run() -> None:
+    async with Bed(nodes=1).up() as bed, bed.controller(**AT_ONCE):
+        await bed.job("full", 3, annotations={ANNOTATION_DURATION: "1h"})
+        await bed.phase("full", "Running")
+        await bed.job("large", 2, template="pair")
+        kept = await reserved(bed, "large")
+        assert "at the latest" not in condition(kept, "Reserved")[2]
+        await singles(bed, "small", annotations={ANNOTATION_DURATION: "30"})
+        await bed.phase("small", "Waiting")
+        for index in range(3):
+            await bed.start(f"full-{index}")
+        await bed.phase("small", "Running")
