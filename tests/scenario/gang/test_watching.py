@@ -26,7 +26,10 @@ async def test_a_gang_costs_few_writes_a_member_and_nothing_is_written_twice() -
     async with Bed(nodes=2, gpus=4).up() as bed:
         api = Recorder(bed)
         async with bed.controller(api):
-            await bed.job("j", 8)
+            # They ask for all of a node: a nomination of each holds the room.
+            resources = {"requests": {"cpu": "8"}}
+            main = {"name": "main", "image": "none", "resources": resources}
+            await bed.job("j", 8, containers=[main])
             await bed.phase("j", "Running")
 
         assert api.patched["pods", "status"] == 8
