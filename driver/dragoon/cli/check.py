@@ -8,6 +8,7 @@ from typing import Any, Final
 import click
 
 from dragoon.app import hardware
+from dragoon.app.config import PluginConfig
 from dragoon.cli import exits, settings
 from dragoon.cli.cluster_source import looking_at
 from dragoon.cli.output import Form, form_option, print_data, print_next
@@ -91,7 +92,7 @@ def _categories(wanted: tuple[str, ...]) -> tuple[str, ...]:
 
 
 async def _gather(
-    config: Any,
+    config: PluginConfig,
     categories: tuple[str, ...],
     snapshot: Path | None,
     kubeconfig: Path | None,

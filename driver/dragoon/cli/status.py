@@ -23,7 +23,7 @@ from dragoon.cli.output import (
     print_table,
 )
 from dragoon.diagnose import saving
-from dragoon.diagnose.checking import Evidence, Report, run
+from dragoon.diagnose.checking import Evidence, Report, Result, run
 from dragoon.diagnose.snapshot import ClusterSnapshot
 from dragoon.diagnose.standing import STATES, TAINTED, USED, NodeStanding, Standing, standing
 from dragoon.errors import ApiUnavailableError, ConfigError, InvalidInputError
@@ -144,11 +144,16 @@ def _print_rest(told: Standing, report: Report) -> None:
     print_section(running, _limited(gangs, "dragoon gangs"))
     problems = [
         f"{one.check.severity} {one.check.code} {problem.about}: {problem.found}"
-        for one in report.found
+        for one in _found(report)
         for problem in one.problems
     ]
     print_section("problems", _limited(problems, "dragoon check"))
     print_section("not looked at", told.missing)
+
+
+def _found(report: Report) -> Iterator[Result]:
+    """What is wrong, without what is only worth knowing."""
+    return (one for one in report.found if one.check.severity != "info")
 
 
 def _limited(lines: list[str], command: str) -> Iterator[str]:
@@ -190,7 +195,7 @@ def _device_rows(node: NodeStanding) -> Iterator[Row]:
 
 
 def _next(told: Standing, report: Report, node: str) -> str:
-    for one in report.found:
+    for one in _found(report):
         for problem in one.problems:
             if problem.after and problem.after != f"dragoon status node/{node}":
                 return problem.after

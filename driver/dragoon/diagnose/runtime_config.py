@@ -21,12 +21,16 @@ _FIRST_WITH_NEW_NAME: Final = 3
 
 @dataclass(frozen=True, slots=True)
 class RuntimeCdi:
-    """What a runtime does with CDI. on: None where the file leaves it to the runtime's version."""
+    """What a runtime does with CDI. on: None where the file leaves it to the runtime's version.
+
+    imports: other files are read too, and may say otherwise.
+    """
 
     runtime: str
     on: bool | None
     folders: tuple[str, ...]
     problems: tuple[str, ...] = ()
+    imports: bool = False
 
     def reads(self, folder: str) -> bool:
         """Whether specs in that folder are read."""
@@ -87,6 +91,7 @@ def _of_containerd(found: Mapping[str, Any], folder: str) -> RuntimeCdi:
         on=on if isinstance(on, bool) else None,
         folders=folders,
         problems=(*_switched_off(on, name), *_unread(folders, folder), *_imported(found)),
+        imports=bool(found.get("imports")),
     )
 
 

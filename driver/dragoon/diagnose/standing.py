@@ -32,7 +32,6 @@ STATES: Final = (FREE, USED, TAINTED, BLOCKED, CLOSED)
 _FORMS: Final = {"gpu": "whole"}
 """What the attribute `type` says in place of the form's name."""
 _VERSION: Final = "app.kubernetes.io/version"
-_KEEPS_OFF: Final = frozenset(("NoSchedule", "NoExecute"))
 _SETTLED: Final = frozenset((gang.Phase.RUNNING, gang.Phase.FINISHED))
 
 
@@ -208,7 +207,7 @@ def _devices(
     for _, device in pool.devices():
         holds = (*usage.exclusive.get(device.name, ()), *usage.shared.get(device.name, ()))
         taints = tuple(str(one) for one in pool.taints(device))
-        kept_off = any(one.effect in _KEEPS_OFF for one in pool.taints(device))
+        kept_off = any(one.effect in installed.KEEPS_OFF for one in pool.taints(device))
         yield DeviceStanding(
             device.name,
             forms.get((pool.id.pool, device.name), "?"),

@@ -265,3 +265,8 @@ async def test_damage_is_found(
     assert problem.found
     assert problem.after
     assert CHECKS[code].remedy
+
+
+async def test_a_taint_that_is_wanted_is_no_finding(cluster: ClusterWorld) -> None:
+    await _taint(cluster, "dragoon.dev/gang-only", "")
+    assert codes(await report(cluster)) == set()

@@ -129,12 +129,8 @@ async def a_journal_file_is_cut_off(world: NodeWorld) -> None:
 @found_by("STATE002", "claim default/whole")
 async def a_newer_version_prepared_a_claim(world: NodeWorld) -> None:
     await world.stop_plugin()
-    file = world.journal("whole")
-    entry = json.loads(file.read_bytes())["entry"]
-    entry |= {"version": 99, "steps": [{"type": "of-the-future"}]}
-    body = json.dumps(entry, separators=(",", ":"))
-    digest = hashlib.sha256(body.encode()).hexdigest()
-    file.write_text(f'{{"checksum": "sha256:{digest}", "entry": {body}}}')
+    entry = json.loads(world.journal("whole").read_bytes())["entry"]
+    _write(world, "whole", entry | {"version": 99, "steps": [{"type": "of-the-future"}]})
 
 
 @found_by("STATE003", "claim default/whole")
@@ -192,3 +188,24 @@ async def test_damage_is_found(node: NodeWorld, code: str, about: str, damage: D
     assert problem.found
     assert problem.after
     assert CHECKS[code].remedy
+
+
+async def test_after_a_reboot_what_is_gone_with_the_boot_is_no_damage(node: NodeWorld) -> None:
+    await node.stop_plugin()
+    for name in ("whole", "divided"):
+        _of_another_boot(node, name)
+        node.spec(name).unlink()
+    node.hardware.set_mig_mode(DIVIDED, enabled=False)
+    assert not codes(await report(node)) & {"STATE001", "STATE003", "STATE006"}
+
+
+def _of_another_boot(world: NodeWorld, claim: str) -> None:
+    entry = json.loads(world.journal(claim).read_bytes())["entry"]
+    _write(world, claim, entry | {"bootId": "another"})
+
+
+def _write(world: NodeWorld, claim: str, entry: object) -> None:
+    """A journal file with a checksum that fits."""
+    body = json.dumps(entry, separators=(",", ":"))
+    digest = hashlib.sha256(body.encode()).hexdigest()
+    world.journal(claim).write_text(f'{{"checksum": "sha256:{digest}", "entry": {body}}}')

@@ -29,6 +29,7 @@ from dragoon.gpu.model import Inventory
 from dragoon.kubelet.client import get_info, open_channel
 from dragoon.prepare import cdi, cdi_check
 from dragoon.prepare.driver_files import has_libraries, missing_nodes
+from dragoon.prepare.effects import HostEffects
 from dragoon.prepare.host_root import HostRoot
 
 T = TypeVar("T")
@@ -43,6 +44,8 @@ RUNTIME_CONFIGS: Final = (
 """Where runtimes have their configuration; the first that is there is read."""
 _FOLDERS: Final = ("", "plugins", "plugins_registry")
 _READY_SECONDS: Final = 2.0
+_DIRECT: Final = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+"""The plugin is on this machine: a proxy of the environment would look for it on its own."""
 
 
 def is_node(config: PluginConfig) -> bool:
@@ -72,6 +75,7 @@ def _blocking(evidence: Evidence, config: PluginConfig, runtime: Path | None) ->
         cdi=_read(lambda: cdi_folder(config)),
         kubelet=kubelet_folders(config),
         readiness=_read(lambda: readiness(config)),
+        boot_id=_read(lambda: boot_id(config)),
         journal=_read(lambda: node_claims.contents(config)),
         specs=_read(lambda: spec_files(config)),
         partitions=_read(lambda: partitions(config)),
@@ -117,7 +121,13 @@ def runtime_config(config: PluginConfig, file: Path | None) -> RuntimeCdi | Unre
             continue
         except (OSError, ValueError) as error:
             return Unread(f"{place}: {error}")
-        return read_config(text, config.cdi_root)
+        found = read_config(text, config.cdi_root)
+        if found.imports and file is None:
+            return Unread(
+                f"{place} imports other files: give what `containerd config dump` prints with "
+                "--runtime-config"
+            )
+        return found
     looked = ", ".join(map(str, places))
     return Unread(f"no configuration of a runtime at {looked}; name one with --runtime-config")
 
@@ -183,7 +193,7 @@ def readiness(config: PluginConfig) -> tuple[str, ...] | Unread:
         return Unread("the plugin's port is not known")
     url = f"http://{_in_url(host)}:{port}/readyz"
     try:
-        with urllib.request.urlopen(url, timeout=_READY_SECONDS):
+        with _DIRECT.open(url, timeout=_READY_SECONDS):
             return ()
     except urllib.error.HTTPError as error:
         with error:
@@ -202,11 +212,20 @@ def _lines(body: bytes) -> tuple[str, ...]:
     return tuple(body.decode("utf-8", "replace").splitlines()[:20]) or ("no reason is told",)
 
 
+def boot_id(config: PluginConfig) -> str:
+    """Of this boot. Raises StateError."""
+    return HostEffects(Path(config.proc_root)).boot_id()
+
+
 def spec_files(config: PluginConfig) -> tuple[SpecFile, ...]:
-    """The specs of the claims that are prepared here. Raises StateError."""
+    """The specs that containers of this boot may ask for. Raises StateError."""
+    boot = boot_id(config)
+    entries = node_claims.contents(config).entries
+    answered = {entry.uid for entry in entries if entry.answered_in(boot)}
     return tuple(
         SpecFile(f"{one.claim.namespace}/{one.claim.name}", one.file, one.state.value)
         for one in cdi_view.specs(config, None).written
+        if one.claim.uid in answered
     )
 
 
@@ -247,6 +266,7 @@ def elsewhere(evidence: Evidence) -> Evidence:
         kubelet=why,
         sockets=why,
         readiness=why,
+        boot_id=why,
         journal=why,
         specs=why,
         partitions=why,

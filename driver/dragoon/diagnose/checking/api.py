@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from dragoon.allocator.model import Node
-from dragoon.api.names import TAINT_OTHER_OWNER
+from dragoon.api.names import TAINT_FORM_WITHDRAWN, TAINT_GANG_ONLY, TAINT_OTHER_OWNER
 from dragoon.diagnose.checking import installed
 from dragoon.diagnose.checking.evidence import Evidence, Problem, Rule, known
 from dragoon.diagnose.cluster import Cluster
@@ -18,6 +18,8 @@ from dragoon.publish.floor import floor
 
 _NEEDED: Final = (CLASSES, SLICES, CLAIMS)
 _VERSION: Final = "kubectl version"
+_WANTED: Final = frozenset((TAINT_OTHER_OWNER, TAINT_GANG_ONLY, TAINT_FORM_WITHDRAWN))
+"""Taints that say something else than that a device is not well."""
 
 
 def _too_old(evidence: Evidence) -> Iterator[Problem]:
@@ -137,7 +139,7 @@ def _tainted(evidence: Evidence) -> Iterator[Problem]:
     snapshot = known(evidence.cluster)
     for device in installed.devices_of(snapshot, evidence.driver_name):
         for taint in device.taints:
-            if taint.get("key") != TAINT_OTHER_OWNER:
+            if taint.get("key") not in _WANTED and taint.get("effect") in installed.KEEPS_OFF:
                 value = f"={taint['value']}" if taint.get("value") else ""
                 yield Problem(
                     f"device {device.pool}/{device.name}",
@@ -249,10 +251,11 @@ RULES: Final = (
     Rule(
         Check(
             "API008",
-            "error",
+            "info",
             "A plugin runs and publishes nothing",
-            "No claim can get a device of that node.",
-            "Read its log; run `dragoon check` on the node.",
+            "The node has no GPU, or its driver is not found: no claim can get a device of it.",
+            "If it has GPUs, read the plugin's log and run `dragoon check` there; else keep the plugin "
+            "off it with a nodeSelector.",
         ),
         _nothing_published,
     ),

@@ -135,6 +135,7 @@ class Evidence:
     kubelet: KubeletFolders | Unread = _NOBODY_LOOKED
     sockets: tuple[PluginSocket, ...] | Unread = _NOBODY_LOOKED
     readiness: tuple[str, ...] | Unread = _NOBODY_LOOKED
+    boot_id: str | Unread = _NOBODY_LOOKED
     journal: Contents | Unread = _NOBODY_LOOKED
     specs: tuple[SpecFile, ...] | Unread = _NOBODY_LOOKED
     partitions: tuple[Partition, ...] | Unread = _NOBODY_LOOKED

@@ -18,7 +18,7 @@ def _damaged(evidence: Evidence) -> Iterator[Problem]:
     journal = known(evidence.journal)
     for one in journal.broken:
         yield Problem(f"journal of claim {one.uid}", one.reason, "dragoon cdi show --all")
-    for uid in sorted(journal.set_aside):
+    for uid in sorted(journal.set_aside & journal.unreadable):
         yield Problem(f"journal of claim {uid}", "was set aside", "dragoon cdi show --all")
 
 
@@ -54,8 +54,10 @@ def _foreign_instance(evidence: Evidence) -> Iterator[Problem]:
 
 def _instance_gone(evidence: Evidence) -> Iterator[Problem]:
     there = {one.uuid for one in known(evidence.partitions)}
+    boot = known(evidence.boot_id)
     for entry in known(evidence.journal).held:
-        for held in entry.devices:
+        # Instances of an earlier boot are gone with it; the kubelet asks again (case C20).
+        for held in entry.devices if entry.answered_in(boot) else ():
             if held.mig is not None and held.mig.uuid not in there:
                 yield Problem(
                     f"claim {entry.namespace}/{entry.name}",
