@@ -17,7 +17,7 @@ from imagebuild.dockerfile import described
 from imagebuild.layers import Store
 from realcluster import packages
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.e2e, pytest.mark.alone, pytest.mark.timeout(900)]
 
 _MIB = 1 << 20
 _LARGEST = 180 * _MIB

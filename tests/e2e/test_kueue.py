@@ -27,7 +27,7 @@ from tests.e2e.gangs import Gangs, devices, exclusive, is_allocated
 from tests.e2e.kueue_writer import Writer
 from tests.e2e.standing import a_bed, a_cluster, a_controller
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.e2e, pytest.mark.alone, pytest.mark.timeout(600)]
 
 Object = dict[str, Any]
 

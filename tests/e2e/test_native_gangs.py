@@ -34,6 +34,7 @@ from tests.e2e.standing import a_bed, a_cluster, a_controller
 
 pytestmark = [
     pytest.mark.e2e,
+    pytest.mark.alone,
     pytest.mark.timeout(300),
     pytest.mark.skipif(not version.at_least("1.37.0"), reason="they are beta from 1.37 on"),
 ]
