@@ -60,7 +60,8 @@ def _down(options: argparse.Namespace) -> None:
 def _build(options: argparse.Namespace) -> None:
     packages.require(install=options.install)
     programs = builds.build_all(versions.parse(options.kubernetes))
-    print(f"{programs.kubernetes}\n{programs.etcd}\n{programs.containerd}")
+    neighbours = [builds.build(module) for module in (versions.helm(), versions.kueue())]
+    print(*(programs.kubernetes, programs.etcd, programs.containerd, *neighbours), sep="\n")
 
 
 def _module(options: argparse.Namespace) -> None:
@@ -183,7 +184,7 @@ _HELP = {
     "up": "start a cluster, or what is missing of it; print the state file",
     "kueue": "put Kueue into a running cluster",
     "down": "stop a cluster and remove all of it",
-    "build": "build the programs only",
+    "build": "build the programs only, Helm and Kueue too",
     "module": "write the go.mod of another Kubernetes version",
     "kubectl": "run kubectl against the cluster",
     "kubeconfig": "print the path of the administrator's kubeconfig",
