@@ -7,9 +7,8 @@ from dragoon.allocator.contention import contentions
 from dragoon.api import device_status
 from dragoon.diagnose.checking import installed
 from dragoon.diagnose.checking.evidence import Evidence, Problem, Rule, known
-from dragoon.diagnose.cluster import Cluster
+from dragoon.diagnose.cluster import Cluster, results
 from dragoon.diagnose.codes import Check
-from dragoon.diagnose.devices import given
 from dragoon.diagnose.manifests import Raw, mapping, text
 from dragoon.diagnose.snapshot import identity
 
@@ -92,12 +91,16 @@ def _given_twice(evidence: Evidence) -> Iterator[Problem]:
 
 def _not_published(evidence: Evidence) -> Iterator[Problem]:
     snapshot = known(evidence.cluster)
+    published = {
+        (one.pool, one.name) for one in installed.devices_of(snapshot, evidence.driver_name)
+    }
     for claim in snapshot.claims:
-        for device in given(claim, snapshot):
-            if device.driver == evidence.driver_name and not device.is_published:
+        for result in results(claim):
+            device = text(result.get("pool")), text(result.get("device"))
+            if result.get("driver") == evidence.driver_name and device not in published:
                 yield Problem(
                     f"claim {installed.full_name(claim)}",
-                    f"has {device.pool}/{device.device}, which no slice has",
+                    f"has {'/'.join(device)}, which no slice has",
                     _explain(claim),
                 )
 
