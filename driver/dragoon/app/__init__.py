@@ -2,7 +2,8 @@
 
 `config` reads the settings, `hardware` opens the GPUs they mean, `plugin` runs the node process
 with `supervision` of its parts and `reporting` to logs and metrics; `permissions` says what it may
-do in the API server, `demo` plays the whole story on one machine without a cluster.
+do in the API server, `demo` plays the whole story on one machine without a cluster. `evidence` and
+`dumping` gather for the command line, the `*_view` modules show what a node or a cluster has.
 
 May import: everything but dragoon.cli. Invariants: a part that fails is started again alone and
 never takes the process with it; on a stop slices and prepared claims stay.
