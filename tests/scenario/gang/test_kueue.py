@@ -1,9 +1,12 @@
 """The check for Kueue in a whole controller: verdicts, promises, and a Kueue that is not as expected."""
 
 import contextlib
+import threading
 from collections import Counter
 from collections.abc import AsyncIterator
 
+from dragoon.allocator.gang.model import Budget, GangAsk, Outcome, PlacementSnapshot
+from dragoon.allocator.gang.planning import plan
 from dragoon.app.controller import Controller
 from dragoon.errors import ApiConflictError, ApiUnavailableError
 from dragoon.gang.kueue.apis import GROUP
@@ -124,6 +127,25 @@ async def test_what_is_promised_is_taken_for_other_gangs_until_it_is_over() -> N
         await bed.phase("other", "Waiting")
         await kueue.delete("train")
         await bed.phase("other", "Running")
+
+
+async def test_one_that_is_deleted_while_it_is_planned_leaves_no_promise() -> None:
+    thinking, go = threading.Event(), threading.Event()
+
+    def slow(placement: PlacementSnapshot, ask: GangAsk, budget: Budget) -> Outcome:
+        """Answers late to the first Workload."""
+        thinking.set()
+        go.wait(30)
+        return plan(placement, ask, budget)
+
+    async with setting() as (bed, kueue), bed.controller(planner=slow) as controller:
+        await kueue.queued("gone", 4)
+        await until("it is planned", thinking.is_set)
+        await kueue.delete("gone")
+        await kueue.queued("next", 4)
+        go.set()
+        await kueue.reaches("next", "Ready")
+        assert metric(controller, "dragoon_kueue_promises") == 1
 
 
 async def test_what_is_kept_for_a_gang_that_waits_is_promised_to_nobody() -> None:

@@ -11,7 +11,7 @@ from typing import Final
 import structlog
 
 from dragoon.errors import ApiConflictError, ApiNotFoundError, DragoonError
-from dragoon.gang.kueue.actions import Action, Again, Ask, Drop, Say, SetConditions, Wake
+from dragoon.gang.kueue.actions import Action, Again, Ask, Drop, Say, Wake
 from dragoon.gang.kueue.answering import Answer, Verdict
 from dragoon.gang.kueue.apis import CONTROLLER, Apis
 from dragoon.gang.kueue.deciding import Settings, View, decide, decide_check, wait_before
@@ -22,6 +22,7 @@ from dragoon.gang.kueue.promising import PodsOfWorkloads, Rooms
 from dragoon.gang.kueue.reading import check_of, workload_of
 from dragoon.gang.kueue.remembering import Memory, Reporter
 from dragoon.gang.queueing import Queue
+from dragoon.kube.backoff import Backoff
 from dragoon.kube.informer import Change, Informer, Key
 from dragoon.kube.port import Api
 
@@ -29,6 +30,9 @@ _log = structlog.get_logger(__name__)
 
 _ROUNDS: Final = 4
 _CONFLICT_S: Final = 0.2
+_FIRST_PAUSE_S: Final = 0.5
+_LAST_PAUSE_S: Final = 30.0
+"""After looks that failed."""
 _SHARE: Final = 5
 """Between two plans of one Workload so many times what the last one took passes."""
 _PAGE: Final = 500
@@ -69,6 +73,9 @@ class Checker:
         self._since = now()
         self._queue: Queue[Key] = Queue(clock)
         self._memory: defaultdict[str, Memory] = defaultdict(Memory)
+        self._backoffs: defaultdict[Key, Backoff] = defaultdict(
+            lambda: Backoff(first=_FIRST_PAUSE_S, limit=_LAST_PAUSE_S)
+        )
         self._keys: dict[str, Key] = {}
         self._came_up = asyncio.Event()
         # Between a promise and the write that tells of it nobody else may judge the Workload.
@@ -118,7 +125,7 @@ class Checker:
         self._queue.add(Key("", change.key.name))
         for workload in self._workloads.values():
             if any(one.name == change.key.name for one in workload.checks):
-                self._changed(_key(workload))
+                self._changed(workload.key)
 
     def _pod(self, uid: str) -> None:
         key = self._keys.get(uid)
@@ -135,16 +142,10 @@ class Checker:
 
     async def _rebuild(self) -> None:
         """The Workloads that may start and whose pods are not placed, the first of them first."""
-        started = [
-            one
-            for one in self._workloads.values()
-            if one.reserved
-            and one.checks
-            and all(check.state is State.READY for check in one.checks)
-        ]
+        started = [one for one in self._workloads.values() if one.may_start]
         started.sort(key=lambda one: (max(check.since for check in one.checks), str(one)))
         for workload in started:
-            await self._guarded(_key(workload))
+            await self._guarded(workload.key)
 
     async def _work(self) -> None:
         while True:
@@ -164,7 +165,7 @@ class Checker:
             self._came_up.clear()
             for workload in self._workloads.values():
                 if workload.reserved and not workload.admitted and not workload.is_over:
-                    self._changed(_key(workload))
+                    self._changed(workload.key)
             for key in self._sent_back():
                 seconds = await self._guarded(key, waking=True)
                 await asyncio.sleep(_SHARE * seconds)
@@ -174,16 +175,18 @@ class Checker:
         """Those that wait for the time of their next try, with or without their quota."""
         found = [one for one in self._workloads.values() if one.waits]
         found.sort(key=lambda one: (-one.priority, one.created, str(one)))
-        return [_key(one) for one in found]
+        return [one.key for one in found]
 
     async def _guarded(self, key: Key, *, waking: bool = False) -> float:
         """A look; one that fails comes again and costs nobody else. Seconds of planning."""
+        seconds = 0.0
         try:
-            if not key.namespace:
+            if key.namespace:
+                async with self._looking:
+                    seconds = await self._look(key, waking=waking)
+            else:
                 await self._look_at_check(key.name)
-                return 0.0
-            async with self._looking:
-                return await self._look(key, waking=waking)
+            self._backoffs.pop(key, None)
         except ApiConflictError:
             self._queue.add_at(key, self._clock() + _CONFLICT_S)
         except ApiNotFoundError:
@@ -194,16 +197,14 @@ class Checker:
         except Exception:  # noqa: BLE001 - one Workload must not cost the others
             self._later(key)
             _log.exception("check failed unexpectedly", object="/".join(key))
-        return 0.0
+        return seconds
 
     def _later(self, key: Key) -> None:
-        workload = self._workloads.get(key.name, key.namespace)
-        backoff = self._memory["" if workload is None else workload.ref.uid].backoff
-        self._queue.add_at(key, self._clock() + backoff.next())
+        self._queue.add_at(key, self._clock() + self._backoffs[key].next())
 
     async def _look_at_check(self, name: str) -> None:
         check = self._checks.get(name)
-        action: SetConditions | None = None if check is None else decide_check(check, self._now())
+        action = None if check is None else decide_check(check, self._now())
         if action is not None:
             self._checks.observe(await self._executor.set_conditions(action))
             _log.info("admission check", name=name, active=action.conditions[-1]["status"])
@@ -222,7 +223,6 @@ class Checker:
             ask = next((one for one in actions if isinstance(one, Ask)), None)
             if ask is None:
                 await self._carry_out(key, workload, actions)
-                self._memory[workload.ref.uid].backoff.reset()
                 return seconds
             asked = await self._ask(workload, hold=ask.hold)
             answer, asked_at, seconds = asked.answer, workload.ref.version, asked.seconds
@@ -257,6 +257,8 @@ class Checker:
     async def _ask(self, workload: Workload, *, hold: bool) -> Asked:
         memory = self._memory[workload.ref.uid]
         asked = await self._prober.ask(workload, hold=hold)
+        if workload.ref.uid not in self._keys:
+            self._drop(workload.ref.uid)  # It was deleted while it was planned.
         self._reporter.promises(len(self._rooms))
         memory.rebuilt |= hold
         memory.rested = self._clock() + max(self._replan, _SHARE * asked.seconds)
@@ -301,7 +303,3 @@ class Checker:
             self._prober.drop(uid)
             self._reporter.promises(len(self._rooms))
             self._room()
-
-
-def _key(workload: Workload) -> Key:
-    return Key(workload.ref.namespace, workload.ref.name)

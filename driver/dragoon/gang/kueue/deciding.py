@@ -10,6 +10,7 @@ from dragoon.gang.kueue.answering import Answer, Verdict
 from dragoon.gang.kueue.apis import CONTROLLER
 from dragoon.gang.kueue.members import podset_updates
 from dragoon.gang.kueue.model import ADMISSION_CHECK, Check, CheckState, Raw, State, Workload
+from dragoon.gang.protocol.rounds import stamp
 
 _DOUBLINGS: Final = 10
 _KEPT: Final = ("name", "retryCount")
@@ -192,7 +193,6 @@ def _reminder(view: View, settings: Settings, message: str) -> tuple[Action, ...
 
 def _say(view: View, state: State | None, message: str, **more: Any) -> Say:
     """The entries of our checks anew, those of others as they are. None: another message only."""
-    stamp = view.now.strftime("%Y-%m-%dT%H:%M:%SZ")
     entries: list[Raw] = []
     for check in view.workload.checks:
         if check.name not in view.ours:
@@ -201,7 +201,11 @@ def _say(view: View, state: State | None, message: str, **more: Any) -> Say:
             entries.append({**check.raw, "message": message})
         else:
             kept = {name: check.raw[name] for name in _KEPT if name in check.raw}
-            changed = {"state": str(state), "lastTransitionTime": stamp, "message": message}
+            changed = {
+                "state": str(state),
+                "lastTransitionTime": stamp(view.now),
+                "message": message,
+            }
             entries.append({**kept, **changed, **more})
     return Say(view.workload.ref, state, message, tuple(entries))
 
@@ -225,8 +229,9 @@ def decide_check(check: Check, now: datetime) -> SetConditions | None:
     if old is not None and all(old.get(name) == value for name, value in new.items()):
         return None
     same = old is not None and old["status"] == status
-    stamp = now.strftime("%Y-%m-%dT%H:%M:%SZ")
-    new["lastTransitionTime"] = old["lastTransitionTime"] if old is not None and same else stamp
+    new["lastTransitionTime"] = (
+        old["lastTransitionTime"] if old is not None and same else stamp(now)
+    )
     return SetConditions(check.ref, (*_without(check.conditions, "Active"), new))
 
 

@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from dragoon.gang.protocol.model import Ref
+from dragoon.kube.informer import Key
 
 Raw = Mapping[str, Any]
 
@@ -84,6 +85,19 @@ class Workload:
     deleting: bool = False
     evicted: str = ""
     requeue_at: datetime | None = None
+
+    @property
+    def key(self) -> Key:
+        return Key(self.ref.namespace, self.ref.name)
+
+    @property
+    def may_start(self) -> bool:
+        """Whether it has quota, and checks that are all ready."""
+        return (
+            self.reserved
+            and bool(self.checks)
+            and all(one.state is State.READY for one in self.checks)
+        )
 
     @property
     def is_over(self) -> bool:

@@ -1,10 +1,9 @@
 """What the loops remember of a Workload, and whom they tell."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Protocol
 
 from dragoon.gang.protocol.model import Ref
-from dragoon.kube.backoff import Backoff
 
 
 class Reporter(Protocol):
@@ -33,4 +32,3 @@ class Memory:
     reminded: float = 0.0
     rebuilt: bool = False
     rested: float = 0.0
-    backoff: Backoff = field(default_factory=lambda: Backoff(first=0.5, limit=30.0))
