@@ -1,11 +1,14 @@
 """What the tests of the chart install, load, and look for afterwards."""
 
+import hashlib
+import subprocess
 from pathlib import Path
 from typing import Any, Final
 
 import yaml
 
 from dragoon.api.names import DRIVER_NAME, FINALIZER
+from realcluster.images import GLIBC
 from realcluster.state import Node
 from testbed import objects
 from testbed.bed import Bed
@@ -68,6 +71,18 @@ def values() -> Object:
             "extraVolumeMounts": [{"name": "machine", "mountPath": _FOLDER, "readOnly": True}],
         },
     }
+
+
+def some_library() -> Path:
+    """A library that is in the image with glibc at the same path as on this machine."""
+    listed = subprocess.run(["ldd", "/bin/sh"], capture_output=True, text=True, check=True).stdout
+    return next(Path(word) for word in listed.split() if "/libc.so" in word)
+
+
+def hami(library: Path) -> Object:
+    """Values that copy this library to every node."""
+    checksum = hashlib.sha256(library.read_bytes()).hexdigest()
+    return {"image": GLIBC, "path": str(library), "sha256": checksum}
 
 
 def add_column(crd: Path, name: str) -> None:

@@ -20,7 +20,7 @@ from testbed.release import Helm, built_image, local_image
 from testbed.waiting import until
 from tests.e2e import installing
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.e2e, pytest.mark.alone, pytest.mark.timeout(900)]
 
 _CLUSTER = f"i-{default_name()}"
 _STORIES = {
@@ -224,10 +224,17 @@ def test_what_uninstall_leaves_holds_nobody(
 def test_nodes_without_a_driver_are_ready_and_publish_nothing(
     bed: Bed, helm: Helm, package: Path
 ) -> None:
-    """For real GPUs, as by default: privileged, with the node's folders; and on what was left before."""
+    """For real GPUs, as by default: privileged, with the node's folders, on what was left before.
+
+    An administrator's library is copied to the nodes, GPUs or not; here any file stands for it.
+    """
     if bed.get("daemonset", "dragoon-plugin", SYSTEM) is not None:
         helm.uninstall()
-    helm.install(package, {"image": local_image()})
+    library = installing.some_library()
+    helm.install(package, {"image": local_image(), "hami": installing.hami(library)})
+    for node in bed.cluster.nodes:
+        copied = Path(node.kubelet_root, "plugins", DRIVER_NAME, "library/libvgpu.so")
+        assert copied.read_bytes() == library.read_bytes()
     (plugin, *_) = bed.items("pods", "-n", SYSTEM, "-l", "app.kubernetes.io/component=plugin")
     name = plugin["metadata"]["name"]
     assert plugin["spec"]["containers"][0]["securityContext"]["privileged"] is True
