@@ -133,6 +133,8 @@ class Looker:
         for _ in range(_ROUNDS):
             gang = self._world.copies.gangs.get(case.gang.name, case.gang.namespace)
             if gang is None or gang.uid != case.gang.uid:
+                # It was deleted while it was planned: what it was promised is for nobody.
+                self.forget(case.gang.uid)
                 return
             case = self._now_of(case)
             try:

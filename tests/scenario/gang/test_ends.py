@@ -200,6 +200,30 @@ async def test_room_that_comes_up_while_a_gang_is_planned_is_not_missed() -> Non
         await bed.phase("k", "Running")
 
 
+async def test_a_gang_that_is_deleted_while_it_is_planned_holds_nothing() -> None:
+    thinking, go = threading.Event(), threading.Event()
+
+    def slow(placement: PlacementSnapshot, ask: GangAsk, budget: Budget) -> Outcome:
+        """Answers late to the first gang."""
+        thinking.set()
+        go.wait(30)
+        return plan(placement, ask, budget)
+
+    async with Bed(nodes=1, gpus=1).up() as bed, bed.controller(planner=slow):
+        await bed.job("j", 1)
+        await until("it is planned", thinking.is_set)
+        await bed.api.delete(GANGS, "j", namespace=SPACE)
+        await bed.job("k", 1)
+        await until("the controller goes on", lambda: bed.see("k"))
+        go.set()
+        # The pods of the first are a gang again: the one device is for either.
+        await until("one of both runs", lambda: _one_is_bound(bed))
+
+
+async def _one_is_bound(bed: Bed) -> bool:
+    return bool(await bed.bound("j") or await bed.bound("k"))
+
+
 async def _free(bed: Bed) -> bool:
     return not await bed.allocated()
 
