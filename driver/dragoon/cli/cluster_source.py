@@ -35,7 +35,11 @@ def look(snapshot: Path | None, kubeconfig: Path | None, save: Path | None) -> C
     found = asyncio.run(_live(kubeconfig)) if snapshot is None else saving.load(snapshot)
     if save is not None:
         keep(found, save)
-    return found
+    if not found.gangs:
+        return found
+    from dragoon.app.gang_members import with_members  # noqa: PLC0415 - only where there are gangs
+
+    return with_members(found)
 
 
 def keep(found: ClusterSnapshot, folder: Path) -> None:

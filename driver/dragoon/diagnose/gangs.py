@@ -105,7 +105,12 @@ def answer(cluster: Cluster, wish: GangWish) -> GangAnswer:
 
 def wish_of(gang: GangObject, snapshot: ClusterSnapshot) -> GangWish:
     """What a Gang of the cluster asks, with its living members."""
-    members = [pod for pod in snapshot.pods if is_member(gang, pod)]
+    known = snapshot.members.get(gang.key)
+    members = [
+        pod
+        for pod in snapshot.pods
+        if is_member(gang, pod) and (known is None or identity(pod)[1] in known)
+    ]
     return GangWish(
         str(gang),
         tuple(members),
@@ -129,7 +134,7 @@ def find_gang(snapshot: ClusterSnapshot, namespace: str, name: str) -> GangObjec
 
 
 def is_member(gang: GangObject, pod: Raw) -> bool:
-    """Whether a pod carries the gang's label, is of its owner where one is named, and lives."""
+    """Whether a pod carries the gang's label, and lives."""
     metadata = mapping(pod.get("metadata"))
     if text(metadata.get("namespace")) != gang.namespace:
         return False

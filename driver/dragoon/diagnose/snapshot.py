@@ -1,7 +1,7 @@
 """What a cluster looked like: raw objects, the same whether they were live, saved or in files."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, Self
 
 from dragoon.diagnose.manifests import Item, Raw, mapping, text
@@ -37,7 +37,8 @@ class ClusterSnapshot:
     """Raw objects of one moment. Nobody changes them: a changed copy is a new snapshot.
 
     missing: what could not be read, and why; answers are made without it. version: what the API
-    server calls itself, empty where that is not known.
+    server calls itself, empty where that is not known. members: names of the pods of a Gang, by its
+    namespace and name, where that is known better than by their label.
     """
 
     classes: tuple[Raw, ...] = ()
@@ -51,22 +52,23 @@ class ClusterSnapshot:
     source: str = ""
     missing: tuple[str, ...] = ()
     version: str = ""
+    members: Mapping[tuple[str, str], frozenset[str]] = field(default_factory=dict)
 
     @classmethod
     def of(cls, objects: Iterable[Raw], *, source: str = "") -> Self:
         """A snapshot of these objects; other kinds are left out."""
-        sorted_: dict[str, list[Raw]] = {field: [] for field in PARTS}
+        sorted_: dict[str, list[Raw]] = {part: [] for part in PARTS}
         for raw in objects:
-            field = _FIELDS.get(text(raw.get("kind")))
-            if field is not None:
-                sorted_[field].append(raw)
-        parts: dict[str, Any] = {field: tuple(found) for field, found in sorted_.items()}
+            part = _FIELDS.get(text(raw.get("kind")))
+            if part is not None:
+                sorted_[part].append(raw)
+        parts: dict[str, Any] = {part: tuple(found) for part, found in sorted_.items()}
         return cls(**parts, source=source)
 
     def objects(self, kind: str) -> tuple[Raw, ...]:
         """All objects of a kind, none for a kind that a snapshot does not hold."""
-        field = _FIELDS.get(kind)
-        return () if field is None else tuple(getattr(self, field))
+        part = _FIELDS.get(kind)
+        return () if part is None else tuple(getattr(self, part))
 
     def named(self, kind: str) -> Iterator[tuple[str, str, Raw]]:
         """(namespace, name, object) of every object of a kind."""
@@ -80,12 +82,12 @@ class ClusterSnapshot:
     def with_items(self, items: Sequence[Item]) -> Self:
         """A copy as it would be with these objects applied: same names are replaced."""
         changes: dict[str, Any] = {}
-        for kind, field in _FIELDS.items():
+        for kind, part in _FIELDS.items():
             added = [item for item in items if item.kind == kind]
             if added:
                 names = {(item.namespace, item.name) for item in added}
-                kept = [raw for raw in getattr(self, field) if identity(raw) not in names]
-                changes[field] = (*kept, *map(with_namespace, added))
+                kept = [raw for raw in getattr(self, part) if identity(raw) not in names]
+                changes[part] = (*kept, *map(with_namespace, added))
         return replace(self, **changes)
 
     def replacing(self, **changes: Any) -> Self:
