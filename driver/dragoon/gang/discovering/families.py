@@ -8,7 +8,7 @@ the owner: the pods of one may have several owners, and one owner may have sever
 """
 
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -74,42 +74,44 @@ def sort(
     bound = {_identity(one.spec.source or one.spec.owner): one for one in gangs}
     open_gang = _open(group, gangs)
     members: dict[str, list[PodRecord]] = {one.name: [] for one in gangs}
-    orphans: dict[_Identity, list[PodRecord]] = {}
-    roots: dict[_Identity, _Root] = {}
+    orphans: dict[_Identity, tuple[_Root, list[PodRecord]]] = {}
     unknown: list[PodRecord] = []
     unsorted: list[tuple[PodRecord, str]] = []
     for pod in pods:
         root = _root(pod, jobs)
         if isinstance(root, _Unseen):
             unknown.append(pod)
-            continue
-        if isinstance(root, str):
+        elif isinstance(root, str):
             unsorted.append((pod, root))
-            continue
-        identity = _identity(root)
-        found = bound.get(identity, open_gang) if root is not None else open_gang
-        if found is not None:
-            members[found.name].append(pod)
         else:
-            orphans.setdefault(identity, []).append(pod)
-            roots[identity] = root
-    names = set(taken) | set(members)
-    missing: list[NewGang] = []
-    for identity, group_pods in orphans.items():
-        living = tuple(pod for pod in group_pods if pod.is_alive)
-        if living:
-            root = roots[identity]
-            name = _name(group, root, names)
-            names.add(name)
-            owner = root if isinstance(root, Owner) else None
-            source = root if isinstance(root, Source) else None
-            missing.append(NewGang(namespace, name, group, owner, living, source))
+            found = open_gang if root is None else bound.get(_identity(root), open_gang)
+            if found is not None:
+                members[found.name].append(pod)
+            else:
+                orphans.setdefault(_identity(root), (root, []))[1].append(pod)
     return Family(
         {name: tuple(found) for name, found in members.items()},
-        tuple(missing),
+        tuple(_new_gangs(namespace, group, orphans.values(), {*taken, *members})),
         unknown=tuple(unknown),
         unsorted=tuple(unsorted),
     )
+
+
+def _new_gangs(
+    namespace: str,
+    group: str,
+    orphans: Iterable[tuple["_Root", Sequence[PodRecord]]],
+    taken: set[str],
+) -> Iterator[NewGang]:
+    """The Gangs of pods that have none. taken: names; those of the new ones are added."""
+    for root, pods in orphans:
+        living = tuple(pod for pod in pods if pod.is_alive)
+        if living:
+            name = _name(group, root, taken)
+            taken.add(name)
+            owner = root if isinstance(root, Owner) else None
+            source = root if isinstance(root, Source) else None
+            yield NewGang(namespace, name, group, owner, living, source)
 
 
 def belongs(pod: PodRecord, one: GangObject, jobs: Mapping[str, JobRecord]) -> bool:
