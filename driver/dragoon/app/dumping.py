@@ -20,6 +20,7 @@ from dragoon.diagnose.archive import CLUSTER, NODE
 from dragoon.diagnose.checking import Evidence, run
 from dragoon.diagnose.gathering import gather
 from dragoon.errors import DragoonError
+from dragoon.gpu.aside import aside
 from dragoon.kube.port import EVENTS, Api, Object
 
 Files = Mapping[str, Any]
@@ -156,7 +157,12 @@ def without_values(spec: Any) -> Any:
 
 
 def _blocking(name: str, look: Callable[[], Files]) -> Task:
-    return Task(name, lambda: asyncio.to_thread(look))
+    """A task that waits for files or for the driver, which may hang."""
+
+    async def collect_aside() -> Files:
+        return await aside(look)
+
+    return Task(name, collect_aside)
 
 
 def _evidence(config: PluginConfig) -> Evidence:

@@ -17,17 +17,23 @@ from dragoon.prepare.journal import Entry
 from dragoon.publish import slices
 
 
-def look(config: PluginConfig) -> ClusterSnapshot:
-    """The node as it is now. Blocks. What cannot be read is named in `missing`."""
+def look(config: PluginConfig, silent: str = "") -> ClusterSnapshot:
+    """The node as it is now. Blocks. What cannot be read is named in `missing`.
+
+    silent: why the driver is not asked, empty where it is.
+    """
     node = hardware.node_name(config)
     missing = [f"{one.plural}: not asked for, this is one node" for one in (CLASSES, PODS)]
     objects: list[Raw] = [
         {"apiVersion": NODES.api_version, "kind": NODES.kind, "metadata": {"name": node}}
     ]
-    try:
-        objects += _slices(config, node)
-    except DragoonError as error:
-        missing.append(f"GPUs: {error.message}")
+    if silent:
+        missing.append(f"GPUs: {silent}")
+    else:
+        try:
+            objects += _slices(config, node)
+        except DragoonError as error:
+            missing.append(f"GPUs: {error.message}")
     try:
         journal = node_claims.contents(config)
     except DragoonError as error:

@@ -23,7 +23,7 @@ from dragoon.cli.output import (
     print_table,
 )
 from dragoon.diagnose import saving
-from dragoon.diagnose.checking import Evidence, Report, Result, run
+from dragoon.diagnose.checking import Evidence, Report, Result, Unread, run
 from dragoon.diagnose.snapshot import ClusterSnapshot
 from dragoon.diagnose.standing import STATES, TAINTED, USED, NodeStanding, Standing, standing
 from dragoon.errors import ApiUnavailableError, ConfigError, InvalidInputError
@@ -109,7 +109,8 @@ async def _of_node(config: PluginConfig) -> tuple[ClusterSnapshot, Report]:
     from dragoon.app.evidence import node  # noqa: PLC0415
 
     seen = await node.gather(Evidence(driver_name=config.driver_name), config, None)
-    found = await asyncio.to_thread(status_view.look, config)
+    silent = seen.inventory.why if isinstance(seen.inventory, Unread) else ""
+    found = await asyncio.to_thread(status_view.look, config, silent)
     return found, run(seen, ("host", "runtime", "kubelet", "state"))
 
 

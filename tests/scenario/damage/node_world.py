@@ -34,6 +34,7 @@ class NodeWorld:
         self.runtime = bed.root / "containerd.toml"
         self.host = bed.root / "host"
         self.settings: dict[str, Any] = {}
+        self.patience = node.DRIVER_SECONDS
         self.plugin: Plugin | None = None
         self._kubelet: KubeletStandIn | None = None
         self._plugin_life = contextlib.AsyncExitStack()
@@ -77,6 +78,7 @@ class NodeWorld:
         await self._kubelet_life.aclose()
 
     async def stop(self) -> None:
+        self.hardware.lift("nvmlDeviceGetCount_v2")  # Lets go of threads that hang in it.
         await self._plugin_life.aclose()
         await self._kubelet_life.aclose()
 
@@ -90,7 +92,9 @@ class NodeWorld:
             "dev_root": str(self.host / "dev").removesuffix("/dev"),
         }
         config = self.bed.config(**(values | self.settings))
-        found = await node.gather(Evidence(driver_name=DRIVER), config, self.runtime)
+        found = await node.gather(
+            Evidence(driver_name=DRIVER), config, self.runtime, patience=self.patience
+        )
         # The cards are simulated and need no driver; the files that are looked for are real.
         found = replace(found, driver_files=node.files_below(config, VERSION))
         return await cluster.gather(found, self.bed.memory, source="the test")

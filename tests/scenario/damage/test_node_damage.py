@@ -10,7 +10,7 @@ import pytest
 
 from dragoon.diagnose.checking import CHECKS, Report, run
 from dragoon.gpu.sim.machine import FabricRecord
-from dragoon.gpu.sim.state import Fault
+from dragoon.gpu.sim.state import Effect, Fault
 from dragoon.kube.port import CLAIMS
 from tests.scenario.damage.node_world import DIVIDED, RUNTIME, NodeWorld
 from tests.scenario.pluginbed import DRIVER
@@ -41,6 +41,13 @@ async def report(world: NodeWorld) -> Report:
 async def the_driver_does_not_start(world: NodeWorld) -> None:
     await world.stop_plugin()
     world.hardware.fail(Fault("nvmlInitWithFlags", code=9))
+
+
+@found_by("HOST001", "NVML")
+async def the_driver_hangs(world: NodeWorld) -> None:
+    await world.stop_plugin()
+    world.hardware.fail(Fault("nvmlDeviceGetCount_v2", Effect.HANG))
+    world.patience = 0.2
 
 
 @found_by("HOST002", "driverRoot")

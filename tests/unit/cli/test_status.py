@@ -9,6 +9,9 @@ import pytest
 
 from dragoon.cli import main
 from dragoon.diagnose import saving
+from dragoon.gpu.opening import open_gpus
+from dragoon.gpu.sim.hardware import Hardware
+from dragoon.gpu.sim.state import Fault
 from dragoon.kube.port import GANGS, PODS
 from dragoon.kube.serving import EmbeddedApi
 from dragoon.prepare.effects import HostEffects
@@ -129,3 +132,20 @@ def test_a_node_that_is_not_there_is_wrong_usage(tmp_path: Path, capsys: Capture
     assert main.run(["status", "node/x", "--snapshot", str(tmp_path / "saved")]) == 2
     assert main.run(["status", "pod/x", "--snapshot", str(tmp_path / "saved")]) == 2
     assert "found 'pod/x', allowed is node/NAME" in capsys.readouterr().err
+
+
+async def test_a_driver_that_does_not_work_is_told_and_the_claims_are_shown(
+    tmp_path: Path, alone: tuple[str, ...], capsys: Capture
+) -> None:
+    scene = Scene(root=tmp_path)
+    engine = await scene.started(HostEffects())
+    await engine.prepare(await scene.claim("c", result(0)))
+    state = tmp_path / "machine.json"
+    machine = ("--simulate-state", str(state))
+    open_gpus("dgx-h100", state, node="n1", beside_driver=True).close()
+    Hardware(state).fail(Fault("nvmlInitWithFlags", code=9))
+    capsys.readouterr()
+    assert await run("status", "--local", *alone, *machine) == 1
+    told = capsys.readouterr().out
+    assert "error HOST001 NVML: " in told
+    assert "GPUs: the driver cannot be asked" in told

@@ -24,7 +24,8 @@ from dragoon.diagnose.checking.evidence import (
     Unread,
 )
 from dragoon.diagnose.runtime_config import RuntimeCdi, read_config
-from dragoon.errors import CdiError, DragoonError, KubeletError
+from dragoon.errors import DragoonError, KubeletError, StateError
+from dragoon.gpu.aside import aside
 from dragoon.gpu.model import Inventory
 from dragoon.kubelet.client import get_info, open_channel
 from dragoon.prepare import cdi, cdi_check
@@ -43,6 +44,7 @@ RUNTIME_CONFIGS: Final = (
 )
 """Where runtimes have their configuration; the first that is there is read."""
 _FOLDERS: Final = ("", "plugins", "plugins_registry")
+DRIVER_SECONDS: Final = 20.0
 _READY_SECONDS: Final = 2.0
 _DIRECT: Final = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 """The plugin is on this machine: a proxy of the environment would look for it on its own."""
@@ -55,22 +57,35 @@ def is_node(config: PluginConfig) -> bool:
     return simulated or Path(config.kubelet_root).is_dir() or kernel.exists()
 
 
-async def gather(evidence: Evidence, config: PluginConfig, runtime: Path | None) -> Evidence:
-    """The evidence with the parts of this node. runtime: what `containerd config dump` printed."""
+async def gather(
+    evidence: Evidence,
+    config: PluginConfig,
+    runtime: Path | None,
+    *,
+    patience: float = DRIVER_SECONDS,
+) -> Evidence:
+    """The evidence with the parts of this node.
+
+    runtime: what `containerd config dump` printed. patience: seconds for the driver to answer.
+    """
+    problem, inventory = await _look(config, patience)
+    found = await asyncio.to_thread(_of_files, evidence, config, runtime)
     return replace(
-        await asyncio.to_thread(_blocking, evidence, config, runtime),
+        found,
+        driver_problem=problem,
+        inventory=inventory,
+        driver_files=driver_files(config, inventory),
+        partitions=inventory
+        if isinstance(inventory, Unread)
+        else await asyncio.to_thread(_read, lambda: partitions(config)),
         sockets=await sockets(config),
     )
 
 
-def _blocking(evidence: Evidence, config: PluginConfig, runtime: Path | None) -> Evidence:
-    problem, inventory = _look(config)
+def _of_files(evidence: Evidence, config: PluginConfig, runtime: Path | None) -> Evidence:
     return replace(
         evidence,
         driver_name=config.driver_name,
-        driver_problem=problem,
-        inventory=inventory,
-        driver_files=driver_files(config, inventory),
         runtime=_read(lambda: runtime_config(config, runtime)),
         cdi=_read(lambda: cdi_folder(config)),
         kubelet=kubelet_folders(config),
@@ -78,15 +93,19 @@ def _blocking(evidence: Evidence, config: PluginConfig, runtime: Path | None) ->
         boot_id=_read(lambda: boot_id(config)),
         journal=_read(lambda: node_claims.contents(config)),
         specs=_read(lambda: spec_files(config)),
-        partitions=_read(lambda: partitions(config)),
     )
 
 
-def _look(config: PluginConfig) -> tuple[str, Inventory | Unread]:
+async def _look(config: PluginConfig, patience: float) -> tuple[str, Inventory | Unread]:
+    """What is wrong with the driver, and what it says. One that hangs must not hang the command."""
     try:
-        return "", hardware.look_once(config)
+        async with asyncio.timeout(patience):
+            return "", await aside(lambda: hardware.look_once(config))
+    except TimeoutError:
+        problem = f"no answer within {patience:g} s: it hangs"
     except DragoonError as error:
-        return error.message, Unread(f"the driver cannot be asked: {error.message}")
+        problem = error.message
+    return problem, Unread(f"the driver cannot be asked: {problem}")
 
 
 def driver_files(config: PluginConfig, inventory: Inventory | Unread) -> DriverFiles | Unread:
@@ -150,7 +169,7 @@ def cdi_folder(config: PluginConfig) -> CdiFolder:
 def _unreadable(file: Path) -> str:
     try:
         return "; ".join(cdi_check.problems(cdi.decode(cdi_view.read_spec(file))))
-    except CdiError as error:
+    except StateError as error:  # Also what CDI itself would refuse.
         return error.message
 
 
