@@ -144,8 +144,12 @@ def podset_updates(workload: Workload) -> list[Raw]:
         }
         if label and not declared:
             update["labels"] = {gang.LABEL: label}
-            if gang.ANNOTATION_SIZE not in _annotations(podset):
-                update["annotations"][gang.ANNOTATION_SIZE] = str(workload.members)
+            # The Workload is the gang, whatever groups its job system makes of the pods.
+            wanted = {gang.ANNOTATION_SIZE: str(workload.members), gang.ANNOTATION_SCOPE: "name"}
+            said = _annotations(podset)
+            update["annotations"] |= {
+                name: text for name, text in wanted.items() if name not in said
+            }
         found.append(update)
     return found
 

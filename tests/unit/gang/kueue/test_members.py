@@ -115,6 +115,7 @@ def test_several_pods_become_one_gang_of_their_number() -> None:
         assert one["annotations"] == {
             gang.ANNOTATION_WORKLOAD: "uid-job-train",
             gang.ANNOTATION_SIZE: "3",
+            gang.ANNOTATION_SCOPE: "name",
         }
 
 
@@ -139,7 +140,10 @@ def test_what_the_template_says_of_a_gang_stays() -> None:
     sized = podset(2, annotations={gang.ANNOTATION_SIZE: "1"})
     (update,) = podset_updates(workload_of(workload("w", sized)))
     # With another value of one key Kueue would refuse to admit it.
-    assert update["annotations"] == {gang.ANNOTATION_WORKLOAD: "uid-w"}
+    assert update["annotations"] == {
+        gang.ANNOTATION_WORKLOAD: "uid-w",
+        gang.ANNOTATION_SCOPE: "name",
+    }
 
 
 def test_a_name_that_is_too_long_for_a_label_is_cut_and_stays_its_own() -> None:
