@@ -1,6 +1,7 @@
 """Room for a gang: who would have to leave, and asking them to (`dragoon gangs make-room`)."""
 
 import asyncio
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -8,7 +9,7 @@ from typing import Any, Final
 
 from dragoon.allocator.gang.model import GangPlan, NoRoom
 from dragoon.allocator.gang.planning import plan
-from dragoon.allocator.gang.vacating import Occupant
+from dragoon.allocator.gang.vacating import TRIES, Occupant
 from dragoon.api.gang import GangObject
 from dragoon.errors import ApiNotFoundError, ApiUnavailableError, DragoonError, InvalidInputError
 from dragoon.gang.asking import gang_ref
@@ -25,6 +26,9 @@ from dragoon.gang.waiting import making_room, ranking
 from dragoon.gang.world import FamilyKey, Listener, World
 from dragoon.kube.port import EVENTS, Api
 
+_PATIENCE_S: Final = 20.0
+"""A search takes as many copies of the cluster as can be planned in this time, or these:"""
+_LEAST_TRIES: Final = 16
 _REFUSED: Final = 429
 """What an eviction is answered when a disruption budget is used up."""
 
@@ -151,14 +155,20 @@ def _answer(case: _Case) -> Room:
         return _nothing_to_place(case)
     request = RequestPlan(tuple(one.ref.uid for one in asked))
     ask, snapshot = questions.ask(gang, case.pods, view.members, request, case.now)
+    started = time.monotonic()
     outcome = plan(snapshot, ask)
+    tries = int(_PATIENCE_S / max(time.monotonic() - started, _PATIENCE_S / TRIES))
     priority = ranking.priority(case.pods)
     if isinstance(outcome, GangPlan):
         return Room(str(gang), "fits", ("it fits now",), priority, nodes=_nodes(outcome))
     if not isinstance(outcome, NoRoom):
         return Room(str(gang), "impossible", (outcome.message,), priority)
     found = making_room.make_room(
-        snapshot, ask, questions.occupants(case.pods, case.now), priority=priority
+        snapshot,
+        ask,
+        questions.occupants(case.pods, case.now),
+        priority=priority,
+        tries=max(_LEAST_TRIES, tries),
     )
     if found is None:
         line = f"it would not fit if all of lower priority than {priority} left"

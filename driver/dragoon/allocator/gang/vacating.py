@@ -186,6 +186,8 @@ def _cost(leaving: Sequence[Occupant]) -> tuple[int, int, float, list[str]]:
 
 def _keep(search: _Search, run: list[Occupant], leaving: list[Occupant]) -> list[Occupant]:
     """Of those leaving whoever is left when all of the run stay that can, the first ones first."""
+    if search.is_stopped:
+        return leaving
     names = {one.name for one in run}
     rest = [one for one in leaving if one.name not in names]
     if not run or search.fits(rest):
