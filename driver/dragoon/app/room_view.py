@@ -129,12 +129,6 @@ async def _look(api: Api, namespace: str, name: str) -> _Case:
     world = World(copies, Listener(lambda _key: None, lambda _freed: None, lambda: None))
     informers = (one for resource, one in copies.informers.items() if resource is not EVENTS)
     await asyncio.gather(*(one.refresh() for one in informers))
-    following = asyncio.create_task(copies.groups.run())
-    try:
-        await copies.groups.settled()
-    finally:
-        following.cancel()
-        await asyncio.gather(following, return_exceptions=True)
     gang = copies.gangs.get(name, namespace)
     if gang is None:
         raise InvalidInputError(
@@ -171,7 +165,7 @@ def _answer(case: _Case) -> Room:
         tries=max(_LEAST_TRIES, tries),
     )
     if found is None:
-        line = f"it would not fit if all of lower priority than {priority} left"
+        line = f"there is no place for it even if all of lower priority than {priority} left"
         return Room(str(gang), "impossible", (line, outcome.message), priority)
     leaving = set(found.pods)
     pods = [pod for pod in case.world.copies.pods.values() if str(pod) in leaving and pod.is_alive]

@@ -96,7 +96,7 @@ async def test_nobody_of_the_same_or_higher_priority_is_named(
         capsys.readouterr()
         assert await make_room(kubeconfig, "--evict") == 1
         out = capsys.readouterr().out
-        assert f"it would not fit if all of lower priority than {priority} left" in out
+        assert f"no place for it even if all of lower priority than {priority} left" in out
         assert len(await bed.bound("large")) + len(await bed.bound("small")) == 6
 
 
