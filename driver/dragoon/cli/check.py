@@ -13,6 +13,7 @@ from dragoon.cli import exits, settings
 from dragoon.cli.cluster_source import looking_at
 from dragoon.cli.output import Form, form_option, print_data, print_next
 from dragoon.diagnose.checking import CATEGORIES, Evidence, Report, Result, run
+from dragoon.diagnose.codes import API_VERSION
 from dragoon.errors import ConfigError, InvalidInputError
 
 _NODE: Final = frozenset(("host", "runtime", "kubelet", "state"))
@@ -137,7 +138,7 @@ async def _of_cluster(
 
 def _data(report: Report) -> dict[str, Any]:
     return {
-        "apiVersion": "diagnose.dragoon.dev/v1",
+        "apiVersion": API_VERSION,
         "kind": "CheckList",
         "items": [one.data() for one in report.results],
     }

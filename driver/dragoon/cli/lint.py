@@ -12,6 +12,7 @@ from dragoon.cli import exits
 from dragoon.cli.manifest_source import manifest_options
 from dragoon.cli.output import Form, form_option, print_data, print_next
 from dragoon.diagnose import saving
+from dragoon.diagnose.codes import API_VERSION
 from dragoon.diagnose.linting import Finding, Severity, lint
 from dragoon.diagnose.manifests import Manifests
 
@@ -52,7 +53,7 @@ def command(
 def finding_list(findings: tuple[Finding, ...]) -> dict[str, Any]:
     """The findings as plain data."""
     return {
-        "apiVersion": "diagnose.dragoon.dev/v1",
+        "apiVersion": API_VERSION,
         "kind": "FindingList",
         "items": [one.data() for one in findings],
     }

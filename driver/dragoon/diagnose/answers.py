@@ -1,16 +1,14 @@
 """The answers as plain data for JSON and YAML: versioned, as programs read them."""
 
-from typing import Any, Final
+from typing import Any
 
 from dragoon.allocator import Explanation
-from dragoon.diagnose.codes import Check
+from dragoon.diagnose.codes import API_VERSION, Check
 from dragoon.diagnose.explaining import Explained, Given
 from dragoon.diagnose.gangs import GangAnswer
 from dragoon.diagnose.placing import Placement
 from dragoon.diagnose.remedies import Remedies
 from dragoon.diagnose.simulating import Simulated, Simulation
-
-API_VERSION: Final = "diagnose.dragoon.dev/v1"
 
 Data = dict[str, Any]
 

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from dragoon import __version__
+from dragoon.diagnose.codes import API_VERSION
 from dragoon.errors import InvalidInputError
 
 LAYOUT: Final = 1
@@ -22,10 +23,9 @@ LAYOUT: Final = 1
 CONTENTS: Final = "dump.json"
 CLUSTER: Final = "cluster/"
 NODE: Final = "node/"
-API_VERSION: Final = "diagnose.dragoon.dev/v1"
 KIND: Final = "Dump"
 MAX_BYTES: Final = 1024 * 2**20
-"""Of everything in it, unpacked: a small file must not fill the memory."""
+"""Of the archive, unpacked: a small file must not fill the memory."""
 
 _MAGIC: Final = b"\x1f\x8b"
 
@@ -65,7 +65,7 @@ def pack(files: Mapping[str, Any], contents: Mapping[str, Any], *, created: int)
 
 
 def unpack(path: Path, *, limit: int = MAX_BYTES) -> dict[str, str]:
-    """The texts of an archive by name. limit: bytes of all of them together.
+    """The texts of an archive by name. limit: bytes of it, unpacked.
 
     Raises InvalidInputError for a file that is no dump, too large, or of a newer layout.
     """
@@ -86,20 +86,35 @@ def unpack(path: Path, *, limit: int = MAX_BYTES) -> dict[str, str]:
     return files
 
 
+class _Limited(io.BufferedIOBase):
+    """Reads so many bytes and no more: headers of an archive can be as large as its files."""
+
+    def __init__(self, stream: gzip.GzipFile, path: Path, limit: int) -> None:
+        self._stream = stream
+        self._path = path
+        self._limit = limit
+        self._left = limit
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        found = self._stream.read(size)
+        self._left -= len(found)
+        if self._left < 0:
+            raise InvalidInputError(f"{self._path}: more than {self._limit} bytes in it")
+        return found
+
+
 def _texts(path: Path, limit: int) -> dict[str, str]:
     files: dict[str, str] = {}
-    left = limit
     try:
-        with tarfile.open(path, mode="r|gz") as tar:
+        with (
+            gzip.open(path) as unpacked,
+            tarfile.open(fileobj=_Limited(unpacked, path, limit), mode="r|") as tar,
+        ):
             for entry in tar:
-                if not entry.isreg():
-                    continue
-                left -= entry.size
-                if left < 0:
-                    raise InvalidInputError(f"{path}: more than {limit} bytes in it")
-                body = tar.extractfile(entry)
-                name = entry.name.partition("/")[2]
-                files[name] = b"".join(body or ()).decode("utf-8")
+                if entry.isreg():
+                    body = tar.extractfile(entry)
+                    name = entry.name.partition("/")[2]
+                    files[name] = b"".join(body or ()).decode("utf-8")
     except (tarfile.TarError, gzip.BadGzipFile, zlib.error, EOFError, UnicodeDecodeError) as error:
         raise InvalidInputError(f"{path}: no dump of Dragoon: {error}") from error
     except OSError as error:

@@ -1,4 +1,4 @@
-"""Stable codes of what can be found, and how docs/checks.md tells them.
+"""What programs can rely on: the version of answers, and stable codes, as docs/checks.md tells them.
 
 A code never changes its meaning: it stands in output that programs read, and is an anchor of the
 page.
@@ -7,6 +7,9 @@ page.
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final, Literal
+
+API_VERSION: Final = "diagnose.dragoon.dev/v1"
+"""Of everything that the commands print as data."""
 
 Severity = Literal["error", "warning", "info"]
 

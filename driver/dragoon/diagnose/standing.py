@@ -16,6 +16,7 @@ from dragoon.api import gang
 from dragoon.api.names import DRIVER_NAME
 from dragoon.diagnose.checking import installed
 from dragoon.diagnose.cluster import Cluster
+from dragoon.diagnose.codes import API_VERSION
 from dragoon.diagnose.manifests import Raw, listed, mapping, text
 from dragoon.diagnose.pods import is_allocated
 from dragoon.diagnose.snapshot import ClusterSnapshot, identity
@@ -104,7 +105,7 @@ class Standing:
     def data(self) -> dict[str, Any]:
         """For JSON and YAML."""
         return {
-            "apiVersion": "diagnose.dragoon.dev/v1",
+            "apiVersion": API_VERSION,
             "kind": "Status",
             "source": self.source,
             "kubernetes": self.version,

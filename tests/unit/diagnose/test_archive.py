@@ -80,6 +80,15 @@ def test_an_archive_that_would_fill_the_memory_is_refused(tmp_path: Path) -> Non
         archive.unpack(dump(tmp_path / "bomb"), limit=100)
 
 
+def test_a_header_that_would_fill_the_memory_is_refused_before_it_is_read(tmp_path: Path) -> None:
+    file = tmp_path / "bomb"
+    with tarfile.open(file, "w:gz", format=tarfile.PAX_FORMAT) as tar:
+        tar.addfile(tarfile.TarInfo("d/dump.json" + 2**20 * "x"))
+    assert file.stat().st_size < 2**14
+    with pytest.raises(InvalidInputError, match="more than 65536 bytes in it"):
+        archive.unpack(file, limit=2**16)
+
+
 def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
     with pytest.raises(InvalidInputError, match="nothing here"):
         saving.load(tmp_path / "nothing here")

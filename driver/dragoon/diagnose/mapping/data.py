@@ -6,7 +6,7 @@ of 8,000 GPUs stays below 2 MB.
 
 from typing import Any
 
-from dragoon.diagnose.answers import API_VERSION
+from dragoon.diagnose.codes import API_VERSION
 from dragoon.diagnose.mapping.model import Card, ClusterMap, GangLine, Holder, Node
 
 Data = dict[str, Any]
