@@ -190,3 +190,43 @@ async def test_a_small_gang_is_backfilled_as_soon_as_it_is_known_how_long_the_ot
         for index in range(3):
             await bed.start(f"full-{index}")
         await bed.phase("small", "Running")
+
+
+async def test_what_was_kept_with_a_device_that_failed_is_chosen_anew() -> None:
+    async with Bed(nodes=2).up() as bed, bed.controller(**AT_ONCE):
+        await bed.job("one", 4)
+        await bed.job("two", 4)
+        for name in ("one", "two"):
+            await bed.phase(name, "Running")
+        await bed.job("large", 2, template="pair")
+        kept = await reserved(bed, "large")
+        assert kept.status.reservation is not None
+        (node,) = kept.status.reservation.nodes
+        found = await bed.api.get(SLICES, f"{node}-gpu")
+        devices = found["spec"]["devices"]
+        devices[0]["taints"] = [{"key": "dragoon.dev/lost", "effect": "NoSchedule"}]
+        await bed.api.patch(SLICES, f"{node}-gpu", {"spec": {"devices": devices}})
+        other = "n1" if node == "n0" else "n0"
+        await until("it is fenced elsewhere", lambda: is_fenced(bed, "large", f"{other}/gpu"))
+
+
+async def test_a_reservation_that_somebody_edited_keeps_nothing_and_is_chosen_anew() -> None:
+    async with Bed(nodes=1).up() as bed, bed.controller(**AT_ONCE):
+        await bed.job("full", 4)
+        await bed.phase("full", "Running")
+        await bed.job("large", 2, template="pair")
+        kept = await reserved(bed, "large")
+        assert kept.status.reservation is not None
+        was = kept.status.reservation.packed
+        body = {"status": {"reservation": {"packed": "nonsense"}}}
+        await bed.api.patch(GANGS, "large", body, namespace=SPACE, subresource="status")
+
+        async def is_good_again() -> bool:
+            found = await bed.see("large")
+            kept = None if found is None else found.status.reservation
+            return kept is not None and kept.packed == was
+
+        await until("it is chosen anew", is_good_again)
+        for index in range(4):
+            await bed.end(f"full-{index}")
+        await bed.phase("large", "Running")

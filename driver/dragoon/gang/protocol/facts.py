@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from dragoon.allocator.contention import Contention, contentions, published
 from dragoon.allocator.model import PoolId
+from dragoon.allocator.snapshot import Snapshot
 from dragoon.allocator.usage import Hold, holds_of
 from dragoon.api import gang
 from dragoon.api.gang_plan import Plan, PlannedClaim, PlannedMember, PlannedPool
@@ -164,25 +165,30 @@ def unusable(view: GangView) -> str:
     The fences of gangs are no reason; whatever the planner accepted on the claim's own account
     (tolerations) is in the allocation.
     """
-    spoiled = damaged(view)
-    for planned in view.planned:
-        for result in _results(planned):
-            problem = _problem(view, result, spoiled)
+    return next(problems_of(view.planned, view.snapshot, damaged(view)), "")
+
+
+def problems_of(
+    planned: Iterable[PlannedClaim], snapshot: Snapshot, spoiled: AbstractSet[PoolId]
+) -> Iterator[str]:
+    """Why devices of these claims cannot be used. spoiled: pools with a device given twice."""
+    for claim in planned:
+        for result in _results(claim):
+            problem = _problem(snapshot, result, spoiled)
             if problem:
-                return problem
-    return ""
+                yield problem
 
 
 def _results(planned: PlannedClaim) -> Iterator[Mapping[str, Any]]:
     yield from (planned.allocation.get("devices") or {}).get("results") or ()
 
 
-def _problem(view: GangView, result: Mapping[str, Any], spoiled: AbstractSet[PoolId]) -> str:
+def _problem(snapshot: Snapshot, result: Mapping[str, Any], spoiled: AbstractSet[PoolId]) -> str:
     pool = PoolId(result["driver"], result["pool"])
     name = f"{pool}/{result['device']}"
     if pool in spoiled:
         return f"pool {pool}: a device of it was given twice"
-    slices = view.snapshot.pools.get(pool)
+    slices = snapshot.pools.get(pool)
     device = published(slices).get(result["device"])
     if slices is None or device is None:
         return f"device {name} is not published any more"

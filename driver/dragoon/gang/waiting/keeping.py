@@ -11,6 +11,8 @@ from dragoon.allocator.usage import holds_of
 from dragoon.api.gang import GangObject
 from dragoon.api.gang_plan import PlannedClaim, unpack
 from dragoon.errors import InvalidInputError
+from dragoon.gang.protocol.facts import problems_of
+from dragoon.gang.protocol.model import Kind
 from dragoon.gang.protocol.rounds import stamp
 from dragoon.gang.records import PodRecord
 from dragoon.gang.waiting import durations, ranking
@@ -25,8 +27,8 @@ class Kept:
     """What is kept for one gang. holders: pods that it waits for, sorted.
 
     estimate: when all of them have ended, None where that is not known. orphans: claims that hold
-    something of it and that no pod uses, as `namespace/name`. is_spoiled: a pool or a node of it is
-    gone.
+    something of it and that no pod uses, as `namespace/name`. is_spoiled: a device of it cannot
+    be used any more, or a node is gone.
     """
 
     gang: GangObject
@@ -80,7 +82,7 @@ class Keeping:
             tuple(holders),
             orphans,
             None if orphans else end,
-            self._is_gone(gang),
+            self._is_spoiled(gang, claims),
         )
 
     def closed_to(
@@ -144,10 +146,11 @@ class Keeping:
         names = (name for one in found if not own.isdisjoint(one.claims) for name in one.claims)
         return tuple(sorted({name for name in names if name not in own}))
 
-    def _is_gone(self, gang: GangObject) -> bool:
+    def _is_spoiled(self, gang: GangObject, claims: Sequence[PlannedClaim]) -> bool:
+        """Whether a device of it is gone or tainted, or a node is gone."""
         found = gang.status.reservation
-        if found is None:
-            return False
-        pools = self._world.snapshot().pools
-        missing = any(PoolId(one.driver, one.pool) not in pools for one in found.pools)
-        return missing or not self._world.node_names().issuperset(found.nodes)
+        rules = self._world.rules()
+        damaged = {PoolId(one.driver, one.pool) for one in rules if one.kind is Kind.DAMAGE}
+        nodes = () if found is None else found.nodes
+        problem = next(problems_of(claims, self._world.snapshot(), damaged), "")
+        return bool(problem) or not self._world.node_names().issuperset(nodes)
