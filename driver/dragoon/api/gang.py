@@ -67,6 +67,10 @@ class Phase(enum.StrEnum):
     """Every member has ended."""
 
 
+SETTLED: Final = frozenset((Phase.RUNNING, Phase.FINISHED))
+"""Phases in which a gang waits for nothing."""
+
+
 class Condition(enum.StrEnum):
     """Types of the conditions in status.conditions."""
 

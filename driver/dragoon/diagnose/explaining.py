@@ -17,7 +17,7 @@ from dragoon.diagnose.manifests import Item, Manifests, Raw, listed, mapping, te
 from dragoon.diagnose.near import did_you_mean
 from dragoon.diagnose.node_fit import NOT_LOOKED_AT
 from dragoon.diagnose.placing import Placement, Verdict, place
-from dragoon.diagnose.pods import PodClaims, claims_of, is_allocated, uses
+from dragoon.diagnose.pods import PodClaims, claims_of, has_ended, is_allocated, uses
 from dragoon.diagnose.remedies import Remedies, remedies
 from dragoon.diagnose.snapshot import ClusterSnapshot, identity
 from dragoon.errors import DragoonError, InvalidInputError
@@ -92,7 +92,7 @@ def explain_claim(snapshot: ClusterSnapshot, namespace: str, name: str) -> Expla
     cluster = Cluster(snapshot)
     if is_allocated(claim):
         return _explained(cluster, _Question(CLAIM, claim, PodClaims.of([claim])))
-    waiting = next((pod for pod in pods if not _is_over(pod)), None)
+    waiting = next((pod for pod in pods if not has_ended(pod)), None)
     if waiting is None:
         note = "no pod uses it: a claim gets its devices when a pod that names it is scheduled"
         alone = PodClaims.of([claim])
@@ -238,7 +238,7 @@ def _why(claim: Raw, cluster: Cluster) -> Iterator[str]:
 def _of_pod(pod: Raw) -> Iterator[str]:
     """What the pod says about its own scheduling."""
     spec, status = mapping(pod.get("spec")), mapping(pod.get("status"))
-    if _is_over(pod):
+    if has_ended(pod):
         yield f"the pod has ended ({status.get('phase')})"
     node = text(spec.get("nodeName"))
     if node:
@@ -261,11 +261,7 @@ def _is_stranded(pod: Raw) -> bool:
     """Whether nobody gives a pod the devices that it lacks: it is bound, and in no gang."""
     labels = mapping(mapping(pod.get("metadata")).get("labels"))
     bound = bool(text(mapping(pod.get("spec")).get("nodeName")))
-    return bound and not _is_over(pod) and LABEL not in labels
-
-
-def _is_over(pod: Raw) -> bool:
-    return mapping(pod.get("status")).get("phase") in {"Succeeded", "Failed"}
+    return bound and not has_ended(pod) and LABEL not in labels
 
 
 def _findings(snapshot: ClusterSnapshot, objects: Sequence[Raw]) -> Iterator[Finding]:

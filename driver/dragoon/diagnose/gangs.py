@@ -36,11 +36,10 @@ from dragoon.api.names import TAINT_GANG_ONLY
 from dragoon.diagnose.cluster import Cluster
 from dragoon.diagnose.manifests import Raw, mapping, text
 from dragoon.diagnose.placing import Verdict
-from dragoon.diagnose.pods import named_claims_of
+from dragoon.diagnose.pods import has_ended, named_claims_of
 from dragoon.diagnose.snapshot import ClusterSnapshot, identity
 from dragoon.errors import DragoonError, InvalidInputError
 
-_ENDED: Final = frozenset(("Succeeded", "Failed"))
 _SHARES: Final = 0xD4A601 << 104
 """Where made-up share IDs begin: random ones are elsewhere."""
 _OURS: Final = (
@@ -140,9 +139,7 @@ def is_member(gang: GangObject, pod: Raw) -> bool:
         return False
     if mapping(metadata.get("labels")).get(api.LABEL) != gang.group:
         return False
-    return not metadata.get("deletionTimestamp") and (
-        text(mapping(pod.get("status")).get("phase")) not in _ENDED
-    )
+    return not metadata.get("deletionTimestamp") and not has_ended(pod)
 
 
 def _member(pod: Raw, cluster: Cluster, *, amounts: bool) -> PodAsk:

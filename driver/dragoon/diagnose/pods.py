@@ -70,6 +70,11 @@ def _wrong(claim: Raw) -> Iterator[str]:
         yield f"{found.object}, {found.path}: {found.found}; {found.instead or found.code}"
 
 
+def has_ended(pod: Raw) -> bool:
+    """Whether the pod is over: it holds nothing any more, and waits for nothing."""
+    return mapping(pod.get("status")).get("phase") in {"Succeeded", "Failed"}
+
+
 def is_allocated(claim: Raw) -> bool:
     """Whether the claim has devices."""
     return bool(mapping(claim.get("status")).get("allocation"))

@@ -21,6 +21,7 @@ from dragoon.diagnose.manifests import Raw, listed, mapping, text
 from dragoon.diagnose.pods import is_allocated
 from dragoon.diagnose.snapshot import ClusterSnapshot, identity
 from dragoon.errors import DragoonError
+from dragoon.publish.attributes import FORMS
 
 FREE: Final = "free"
 USED: Final = "used"
@@ -30,10 +31,7 @@ BLOCKED: Final = "other form"
 CLOSED: Final = "pool closed"
 STATES: Final = (FREE, USED, TAINTED, BLOCKED, CLOSED)
 
-_FORMS: Final = {"gpu": "whole"}
-"""What the attribute `type` says in place of the form's name."""
 _VERSION: Final = "app.kubernetes.io/version"
-_SETTLED: Final = frozenset((gang.Phase.RUNNING, gang.Phase.FINISHED))
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +147,7 @@ def standing(snapshot: ClusterSnapshot, *, driver: str = DRIVER_NAME, node: str 
         version=snapshot.version,
         processes=tuple(_processes(snapshot.pods)),
         nodes=nodes,
-        gangs=tuple(one for one in gangs if one.phase not in _SETTLED),
+        gangs=tuple(one for one in gangs if one.phase not in gang.SETTLED),
         running_gangs=sum(one.phase == gang.Phase.RUNNING for one in gangs),
         allocated=allocated,
         pending=sum(not is_allocated(one) for one in snapshot.claims),
@@ -177,7 +175,7 @@ def _totals(nodes: Iterable[NodeStanding]) -> dict[str, Counter[str]]:
 
 def _nodes(cluster: Cluster, driver: str, only: str) -> Iterator[NodeStanding]:
     forms = {
-        (one.pool, one.name): _FORMS.get(one.form, one.form or "?")
+        (one.pool, one.name): str(FORMS.get(one.form, one.form or "?"))
         for one in installed.devices_of(cluster.snapshot, driver)
     }
     for raw in cluster.nodes:

@@ -39,6 +39,8 @@ TYPE_LOST: Final = "lost"
 """A card that answers nothing and was never seen working: no class selects it."""
 
 _TYPES: Final = {Form.WHOLE: TYPE_GPU, Form.SHARED: TYPE_SHARED, Form.MIG: TYPE_MIG}
+FORMS: Final = {name: form for form, name in _TYPES.items()}
+"""The form of a device by its attribute `type`."""
 _ALL: Final = tuple(Form)
 _WHOLE: Final = (Form.WHOLE,)
 _SHARED: Final = (Form.SHARED,)

@@ -9,7 +9,7 @@ from dragoon.diagnose.checking import installed
 from dragoon.diagnose.checking.evidence import Evidence, NotReadError, Problem, Rule, known
 from dragoon.diagnose.codes import Check
 from dragoon.diagnose.manifests import Raw, listed, mapping, text
-from dragoon.diagnose.pods import claims_of
+from dragoon.diagnose.pods import claims_of, has_ended
 from dragoon.diagnose.snapshot import ClusterSnapshot, identity
 from dragoon.kube.port import GANGS, PODS, TAINT_RULES
 
@@ -106,8 +106,7 @@ def _members(snapshot: ClusterSnapshot) -> Iterator[Raw]:
     """Living pods with the label of a gang."""
     for pod in installed.objects_of(snapshot, PODS):
         metadata = mapping(pod.get("metadata"))
-        over = mapping(pod.get("status")).get("phase") in {"Succeeded", "Failed"}
-        lives = not over and not metadata.get("deletionTimestamp")
+        lives = not has_ended(pod) and not metadata.get("deletionTimestamp")
         if lives and gang.LABEL in mapping(metadata.get("labels")):
             yield pod
 

@@ -7,6 +7,7 @@ from typing import Any, Final
 from dragoon.api.names import CLASS_GPU, CLASS_MIG, CLASS_SHARED, CLASS_SIMULATED
 from dragoon.diagnose.checking.evidence import NotReadError
 from dragoon.diagnose.manifests import Raw, listed, mapping, text
+from dragoon.diagnose.pods import has_ended
 from dragoon.diagnose.snapshot import ClusterSnapshot, identity
 from dragoon.kube.port import PODS, Resource
 
@@ -73,22 +74,21 @@ def slices_of(snapshot: ClusterSnapshot, driver: str) -> Iterator[Raw]:
 
 def devices_of(snapshot: ClusterSnapshot, driver: str) -> Iterator[Published]:
     """Every device of ours, in the newest generation of its pool."""
-    newest: dict[str, int] = {}
-    for one in slices_of(snapshot, driver):
-        pool, generation = _pool(one)
-        newest[pool] = max(newest.get(pool, 0), generation)
-    for one in slices_of(snapshot, driver):
-        pool, generation = _pool(one)
-        if generation == newest[pool]:
-            spec = mapping(one.get("spec"))
+    for pool, slices in pools_of(snapshot, driver).items():
+        for spec in (mapping(one.get("spec")) for one in slices):
             for device in map(mapping, listed(spec.get("devices"))):
                 yield Published(text(spec.get("nodeName")), pool, device)
 
 
-def _pool(raw: Raw) -> tuple[str, int]:
-    pool = mapping(mapping(raw.get("spec")).get("pool"))
-    generation = pool.get("generation")
-    return text(pool.get("name")), generation if isinstance(generation, int) else 0
+def pools_of(snapshot: ClusterSnapshot, driver: str) -> dict[str, list[Raw]]:
+    """The slices of each pool of our driver, those of its newest generation only."""
+    found: dict[str, dict[int, list[Raw]]] = {}
+    for one in slices_of(snapshot, driver):
+        pool = mapping(mapping(one.get("spec")).get("pool"))
+        generation = pool.get("generation")
+        number = generation if isinstance(generation, int) else 0
+        found.setdefault(text(pool.get("name")), {}).setdefault(number, []).append(one)
+    return {name: slices[max(slices)] for name, slices in found.items()}
 
 
 def pods_of(snapshot: ClusterSnapshot, component: str) -> Iterator[Raw]:
@@ -96,8 +96,8 @@ def pods_of(snapshot: ClusterSnapshot, component: str) -> Iterator[Raw]:
     for pod in objects_of(snapshot, PODS):
         metadata = mapping(pod.get("metadata"))
         labels = mapping(metadata.get("labels"))
-        ended = mapping(pod.get("status")).get("phase") in {"Succeeded", "Failed"}
-        if labels.get(PART_OF) == OURS and labels.get(COMPONENT) == component and not ended:
+        ours = labels.get(PART_OF) == OURS and labels.get(COMPONENT) == component
+        if ours and not has_ended(pod):
             yield pod
 
 

@@ -7,23 +7,18 @@ from typing import Any, Final
 from dragoon import quantity
 from dragoon.api import names
 from dragoon.api.forms import Form
+from dragoon.diagnose.checking import installed
 from dragoon.diagnose.manifests import Raw, listed, mapping, text
 from dragoon.diagnose.mapping.model import NO_MEMORY, Card, Hold, State
 from dragoon.errors import DragoonError
 from dragoon.publish import attributes
 
-_FORMS: Final = {
-    attributes.TYPE_GPU: Form.WHOLE,
-    attributes.TYPE_SHARED: Form.SHARED,
-    attributes.TYPE_MIG: Form.MIG,
-}
 _STATES: Final[Mapping[Form | None, State]] = {
     Form.WHOLE: State.WHOLE,
     Form.SHARED: State.SHARED,
     Form.MIG: State.MIG,
 }
 _DIVIDED: Final = frozenset((State.SHARED, State.MIG))
-_KEEPING_OFF: Final = frozenset(("NoSchedule", "NoExecute"))
 _FULL: Final = 100
 
 
@@ -96,7 +91,10 @@ def _used(
     devices: Iterable[Raw], held: Mapping[str, Sequence[Held]]
 ) -> Iterator[tuple[Form | None, Hold]]:
     for device in devices:
-        name, form = text(device.get("name")), _FORMS.get(attribute(device, attributes.TYPE))
+        name, form = (
+            text(device.get("name")),
+            attributes.FORMS.get(attribute(device, attributes.TYPE)),
+        )
         for one in held.get(name, ()):
             yield form, Hold(one.claim, name, one.memory or _memory(device))
 
@@ -112,7 +110,7 @@ def _fill(memory: int, state: State, holds: Sequence[Hold]) -> int:
 
 def _form(device: Raw) -> str:
     """The form; of a MIG device its profile."""
-    form = _FORMS.get(attribute(device, attributes.TYPE))
+    form = attributes.FORMS.get(attribute(device, attributes.TYPE))
     if form is Form.MIG:
         return attribute(device, attributes.PROFILE)
     return form.value if form else ""
@@ -128,7 +126,7 @@ def _taints(device: Raw) -> Iterator[Raw]:
 
 
 def _keeps_off(device: Raw) -> bool:
-    return any(one.get("effect") in _KEEPING_OFF for one in _taints(device))
+    return any(one.get("effect") in installed.KEEPS_OFF for one in _taints(device))
 
 
 def _first(devices: Iterable[Raw], name: str) -> str:

@@ -6,14 +6,15 @@ from dataclasses import replace
 from typing import Final
 
 from dragoon.api import gang as api
-from dragoon.api.gang import Phase
 from dragoon.api.names import DRIVER_NAME, LABEL_GANG_ONLY
+from dragoon.diagnose.checking import installed
 from dragoon.diagnose.cluster import Cluster, results
 from dragoon.diagnose.explaining import Explained, explain_gang_in
 from dragoon.diagnose.gangs import find_gang
 from dragoon.diagnose.manifests import Raw, listed, mapping, text
 from dragoon.diagnose.mapping.cards import Held, attribute, bytes_of, cards_of, taint_text
 from dragoon.diagnose.mapping.model import ClusterMap, GangLine, Holder, Node
+from dragoon.diagnose.pods import has_ended
 from dragoon.diagnose.snapshot import ClusterSnapshot, identity
 from dragoon.errors import DragoonError
 from dragoon.publish.attributes import FABRIC_CLIQUE, MEMORY
@@ -22,12 +23,7 @@ ZONE: Final = "topology.kubernetes.io/zone"
 RACK: Final = "topology.kubernetes.io/rack"
 _PLANNED: Final = 20
 """Gangs of which the planner is asked again; of the others the controller's last word is shown."""
-_SETTLED: Final = frozenset((Phase.RUNNING, Phase.FINISHED))
-_ENDED: Final = frozenset(("Succeeded", "Failed"))
 _NO_NODE: Final = "(every node)"
-
-_Pools = dict[str, list[Raw]]
-"""Raw slices by pool."""
 
 
 def draw(
@@ -36,8 +32,7 @@ def draw(
     """The map of what one driver publishes. labels: node labels to group by, beside the usual."""
     cluster = Cluster(snapshot)
     pods = {identity(pod): pod for pod in snapshot.pods}
-    pools = _pools(cluster.snapshot, driver)
-    nodes = tuple(_nodes(cluster.snapshot, pools, driver, (ZONE, RACK, *labels)))
+    nodes = tuple(_nodes(cluster.snapshot, driver, (ZONE, RACK, *labels)))
     return ClusterMap(
         source=snapshot.source,
         driver=driver,
@@ -50,28 +45,8 @@ def draw(
     )
 
 
-def _pools(snapshot: ClusterSnapshot, driver: str) -> _Pools:
-    """The slices of each pool, of its newest generation only."""
-    found: _Pools = {}
-    for one in snapshot.slices:
-        spec = mapping(one.get("spec"))
-        if spec.get("driver") == driver:
-            found.setdefault(text(mapping(spec.get("pool")).get("name")), []).append(one)
-    return {name: _newest(slices) for name, slices in found.items()}
-
-
-def _newest(slices: Sequence[Raw]) -> list[Raw]:
-    def generation(one: Raw) -> int:
-        found = mapping(mapping(one.get("spec")).get("pool")).get("generation")
-        return found if isinstance(found, int) else 0
-
-    last = max(map(generation, slices))
-    return [one for one in slices if generation(one) == last]
-
-
-def _nodes(
-    snapshot: ClusterSnapshot, pools: _Pools, driver: str, labels: Sequence[str]
-) -> Iterator[Node]:
+def _nodes(snapshot: ClusterSnapshot, driver: str, labels: Sequence[str]) -> Iterator[Node]:
+    pools = installed.pools_of(snapshot, driver)
     raw = {identity(node)[1]: node for node in snapshot.nodes}
     held, fences = _held(snapshot, driver), _fences(snapshot, driver)
     known = bool(raw)
@@ -186,7 +161,7 @@ def _gangs(cluster: Cluster) -> Iterator[GangLine]:
             status.members.ready,
             found.spec.size,
         )
-        if status.phase in _SETTLED:
+        if status.phase in api.SETTLED:
             yield line
         elif asked < _PLANNED:
             asked += 1
@@ -206,6 +181,6 @@ def _waiting(snapshot: ClusterSnapshot) -> Iterator[str]:
     """Pods with claims that are on no node, those of gangs left out."""
     for pod in snapshot.pods:
         spec = mapping(pod.get("spec"))
-        over = mapping(pod.get("status")).get("phase") in _ENDED
-        if spec.get("resourceClaims") and not (spec.get("nodeName") or over or _gang_of(pod)):
+        settled = spec.get("nodeName") or has_ended(pod) or _gang_of(pod)
+        if spec.get("resourceClaims") and not settled:
             yield "/".join(identity(pod))
