@@ -29,11 +29,13 @@ class Right:
     namespace: str = ""
     name: str = ""
 
-    @property
-    def target(self) -> str:
-        """As kubectl takes it: `resourceclaims.resource.k8s.io/status`."""
+    def __str__(self) -> str:
+        """As `kubectl auth can-i` takes it: `patch pods --subresource=status`."""
         resource = ".".join(filter(None, (self.resource.plural, self.resource.group)))
-        return "/".join(filter(None, (resource, self.subresource)))
+        below = f" --subresource={self.subresource}" if self.subresource else ""
+        inside = f" -n {self.namespace}" if self.namespace else ""
+        name = f"/{self.name}" if self.name else ""
+        return f"{self.verb} {resource}{name}{below}{inside}"
 
 
 async def allowed(api: Api, namespace: str, account: str, right: Right) -> bool:
@@ -69,13 +71,12 @@ async def allowed(api: Api, namespace: str, account: str, right: Right) -> bool:
 
 
 def missing_right(message: str) -> str:
-    """The right that a refusal is about, as `kubectl auth can-i` takes it; empty for other texts.
-
-    `list resourceslices.resource.k8s.io`, with ` -n NAMESPACE` where it is missing in one.
-    """
+    """The right that a refusal is about, as `Right` writes it; empty for other texts."""
     found = _CANNOT.search(message)
     if found is None:
         return ""
-    target = ".".join(filter(None, (found["resource"], found["group"])))
+    resource, _, subresource = found["resource"].partition("/")
+    target = ".".join(filter(None, (resource, found["group"])))
+    below = f" --subresource={subresource}" if subresource else ""
     inside = f" -n {found['namespace']}" if found["namespace"] else ""
-    return f"{found['verb']} {target}{inside}"
+    return f"{found['verb']} {target}{below}{inside}"

@@ -86,6 +86,22 @@ async def test_a_right_is_answered(granted: Granted, right: Right, *, expected: 
     assert await rights.allowed(granted.api, granted.namespace, NAME, right) is expected
 
 
+@pytest.mark.parametrize(
+    ("right", "text"),
+    [
+        (Right("list", SLICES), "list resourceslices.resource.k8s.io"),
+        (Right("get", CLAIMS, namespace="a"), "get resourceclaims.resource.k8s.io -n a"),
+        (
+            Right("associated-node:patch", CLAIMS, "driver", name="gpu.dragoon.dev"),
+            "associated-node:patch resourceclaims.resource.k8s.io/gpu.dragoon.dev "
+            "--subresource=driver",
+        ),
+    ],
+)
+def test_a_right_is_written_as_kubectl_takes_it(right: Right, text: str) -> None:
+    assert str(right) == text
+
+
 async def test_nobody_else_has_it(granted: Granted) -> None:
     right = Right("list", SLICES)
     assert not await rights.allowed(granted.api, granted.namespace, "other", right)

@@ -157,18 +157,27 @@ def test_every_message_ends_with_what_to_type_next(
 
 
 @pytest.mark.parametrize(
-    ("where", "asked"),
+    ("what", "where", "asked"),
     [
-        ("at the cluster scope", "list resourceslices.resource.k8s.io"),
-        ('in the namespace "team-a"', "list resourceslices.resource.k8s.io -n team-a"),
+        ("resourceslices", "at the cluster scope", "list resourceslices.resource.k8s.io"),
+        (
+            "resourceslices",
+            'in the namespace "team-a"',
+            "list resourceslices.resource.k8s.io -n team-a",
+        ),
+        (
+            "resourceclaims/status",
+            "at the cluster scope",
+            "list resourceclaims.resource.k8s.io --subresource=status",
+        ),
     ],
 )
 def test_a_missing_permission_is_named_with_its_verb(
-    where: str, asked: str, capsys: pytest.CaptureFixture[str]
+    what: str, where: str, asked: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     text = (
         'resourceslices.resource.k8s.io is forbidden: User "u" cannot list resource '
-        f'"resourceslices" in API group "resource.k8s.io" {where}'
+        f'"{what}" in API group "resource.k8s.io" {where}'
     )
     assert outcome(ApiForbiddenError(text, status=403)) == 3
     assert capsys.readouterr().err.splitlines()[-1] == f"next: kubectl auth can-i {asked}"

@@ -41,7 +41,7 @@ async def missing(
         async with gate:
             if await rights.allowed(api, *account, right):
                 return None
-        return MissingRight("/".join(account), right.verb, right.target, rule.why)
+        return MissingRight("/".join(account), str(right), rule.why)
 
     answers = await asyncio.gather(
         *(

@@ -75,9 +75,8 @@ def _no_right(evidence: Evidence) -> Iterator[Problem]:
         namespace, _, name = one.who.partition("/")
         yield Problem(
             f"ServiceAccount {one.who}",
-            f"may not {one.verb} {one.target}: needed for {one.why}",
-            f"kubectl auth can-i {one.verb} {one.target} "
-            f"--as system:serviceaccount:{namespace}:{name}",
+            f"may not {one.right}: needed for {one.why}",
+            f"kubectl auth can-i {one.right} --as system:serviceaccount:{namespace}:{name}",
         )
 
 

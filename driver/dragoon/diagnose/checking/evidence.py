@@ -97,11 +97,13 @@ class Partition:
 
 @dataclass(frozen=True, slots=True)
 class MissingRight:
-    """Something that a process of ours may not do. who: a ServiceAccount, `namespace/name`."""
+    """Something that a process of ours may not do, and what it needs it for.
+
+    who: a ServiceAccount, `namespace/name`. right: as `kubectl auth can-i` takes it.
+    """
 
     who: str
-    verb: str
-    target: str
+    right: str
     why: str
 
 
