@@ -25,7 +25,9 @@ _ONLY_FOR_SCRIPTS = frozenset(
 )
 _LEFT_OUT = (
     *("./usr/share/man", "./usr/share/locale", "./usr/share/info", "./usr/share/lintian"),
-    *("./usr/share/bug", "./usr/share/python3", "./usr/share/menu"),
+    *("./usr/share/bug", "./usr/share/python3", "./usr/share/menu", "./usr/share/gdb"),
+    # Only iconv reads them; Python has codecs of its own.
+    "./usr/lib/*/gconv",
     *("./usr/lib/python3*/test", "./usr/lib/python3*/idlelib", "./usr/lib/python3*/lib2to3"),
     *("./usr/lib/python3*/pydoc_data", "./usr/lib/python3*/ensurepip"),
     *("./usr/lib/python3*/tkinter", "./usr/lib/python3*/turtle*"),
