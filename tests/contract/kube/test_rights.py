@@ -93,8 +93,10 @@ async def test_a_right_is_answered(granted: Granted, right: Right, *, expected: 
         (Right("get", CLAIMS, namespace="a"), "get resourceclaims.resource.k8s.io -n a"),
         (
             Right("associated-node:patch", CLAIMS, "driver", name="gpu.dragoon.dev"),
-            "associated-node:patch resourceclaims.resource.k8s.io/gpu.dragoon.dev "
-            "--subresource=driver",
+            (
+                "associated-node:patch resourceclaims.resource.k8s.io/gpu.dragoon.dev "
+                "--subresource=driver"
+            ),
         ),
     ],
 )
