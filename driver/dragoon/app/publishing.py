@@ -9,6 +9,8 @@ from dragoon.app import enforcing, hardware, node_claims
 from dragoon.app.config import PluginConfig
 from dragoon.errors import DragoonError
 from dragoon.gpu.model import Inventory, PciAddress
+from dragoon.kube.port import Object
+from dragoon.publish import slices
 from dragoon.publish.card import Division
 from dragoon.publish.choosing import Wishes
 from dragoon.publish.holding import Prepared
@@ -42,6 +44,12 @@ class Seen:
     inventory: Inventory
     divisions: Mapping[PciAddress, Division]
     wishes: Wishes
+
+    def as_slices(self, node: str, driver: str) -> tuple[Object, ...]:
+        """The slices of this node, without names: those come from the API server."""
+        return slices.render(
+            self.inventory, node=node, driver=driver, wishes=self.wishes, divisions=self.divisions
+        )
 
 
 def look_at_forms(config: PluginConfig) -> Seen:

@@ -14,7 +14,6 @@ from dragoon.diagnose.snapshot import ClusterSnapshot
 from dragoon.errors import DragoonError
 from dragoon.kube.port import CLAIMS, CLASSES, NODES, PODS
 from dragoon.prepare.journal import Entry
-from dragoon.publish import slices
 
 
 def look(config: PluginConfig, silent: str = "") -> ClusterSnapshot:
@@ -31,7 +30,7 @@ def look(config: PluginConfig, silent: str = "") -> ClusterSnapshot:
         missing.append(f"GPUs: {silent}")
     else:
         try:
-            objects += _slices(config, node)
+            objects += published(config, node)
         except DragoonError as error:
             missing.append(f"GPUs: {error.message}")
     try:
@@ -45,17 +44,11 @@ def look(config: PluginConfig, silent: str = "") -> ClusterSnapshot:
     return found.replacing(missing=tuple(missing))
 
 
-def _slices(config: PluginConfig, node: str) -> Iterator[Raw]:
-    seen = publishing.look_at_forms(config)
-    found = slices.render(
-        seen.inventory,
-        node=node,
-        driver=config.driver_name,
-        wishes=seen.wishes,
-        divisions=seen.divisions,
-    )
+def published(config: PluginConfig, node: str) -> Iterator[Raw]:
+    """The slices that this node would publish under such a name. Blocks. Raises DragoonError."""
+    found = publishing.look_at_forms(config).as_slices(node, config.driver_name)
     for number, one in enumerate(found):
-        # The API server gives the names.
+        # Names as those that the API server gives.
         yield {**one, "metadata": {"name": f"{node}-{number}"}}
 
 

@@ -16,7 +16,6 @@ from dragoon.cli.output import Cell, Form, Row, form_option, print_data, print_n
 from dragoon.diagnose import saving
 from dragoon.errors import InvalidInputError
 from dragoon.gpu.model import Inventory
-from dragoon.publish import slices
 from dragoon.publish.choosing import choose
 
 HEADER: Final = (
@@ -64,13 +63,7 @@ def command(
     if snapshot is not None or what is not None:
         return _saved(snapshot, what, template, config.driver_name, form)
     seen = publishing.look_at_forms(config)
-    found = slices.render(
-        seen.inventory,
-        node=hardware.node_name(config),
-        driver=config.driver_name,
-        wishes=seen.wishes,
-        divisions=seen.divisions,
-    )
+    found = seen.as_slices(hardware.node_name(config), config.driver_name)
     _print(found, template, form)
     for gpu in seen.inventory.gpus:
         for problem in choose(gpu, seen.divisions.get(gpu.address), seen.wishes).problems:

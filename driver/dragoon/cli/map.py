@@ -59,14 +59,8 @@ def command(
 
 
 def _simulated(machine: str, driver: str) -> ClusterSnapshot:
-    from dragoon.app import publishing  # noqa: PLC0415 - NVML's simulation, only where it is drawn
-    from dragoon.publish import slices  # noqa: PLC0415
+    from dragoon.app import status_view  # noqa: PLC0415 - NVML's simulation, only where it is drawn
 
     given: dict[str, Any] = {"file": None, "simulate": machine, "driver_name": driver}
-    seen = publishing.look_at_forms(settings.load(given))
-    found = slices.render(
-        seen.inventory, node=_NODE, driver=driver, wishes=seen.wishes, divisions=seen.divisions
-    )
-    # The API server gives the names.
-    named = ({**one, "metadata": {"name": f"{_NODE}-{number}"}} for number, one in enumerate(found))
-    return ClusterSnapshot.of(named, source=f"simulated {machine}")
+    found = status_view.published(settings.load(given), _NODE)
+    return ClusterSnapshot.of(found, source=f"simulated {machine}")

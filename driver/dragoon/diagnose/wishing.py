@@ -132,17 +132,28 @@ def _check(wish: Wish) -> None:
         )
     if wish.same_nvlink and wish.gpus == 1:
         raise InvalidInputError("--same-nvlink: found with one GPU, it takes two to agree")
-    if wish.profile:
-        ProfileName.parse(wish.profile)
+    _check_amount("--memory", wish.memory, 1)
+    _check_amount("--share", wish.share, SMALLEST_SHARE)
+    _check_profile(wish.profile)
+    if wish.class_name and not limits.is_subdomain(wish.class_name):
+        raise InvalidInputError(
+            f"--class: found {wish.class_name!r}, allowed is the name of a DeviceClass"
+        )
     if not limits.is_subdomain(wish.title, _NAME_BYTES):
         raise InvalidInputError(
             f"--name: found {wish.title!r}, allowed is a lower-case DNS name of at most "
             f"{_NAME_BYTES} characters"
         )
-    _check_amount("--memory", wish.memory, 1)
-    _check_amount("--share", wish.share, SMALLEST_SHARE)
     if any(one in '"\\' or not one.isprintable() for one in wish.product):
         raise InvalidInputError(f"--product: found {wish.product!r}, a name has no quotes")
+
+
+def _check_profile(name: str) -> None:
+    if name:
+        try:
+            ProfileName.parse(name)
+        except InvalidInputError as error:
+            raise InvalidInputError(f"--profile: {error.message}") from error
 
 
 def _check_amount(option: str, text: str, least: int) -> None:
