@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 _CHUNK = 1 << 20
-_KEPT = 8
+_KEPT = 3
 
 
 @dataclass(frozen=True)
