@@ -11,7 +11,7 @@ import pytest
 
 from dragoon.api import gang
 from testbed.bed import Bed
-from testbed.objects import container
+from testbed.objects import claim_spec, container
 from testbed.plugins import SYSTEM, install
 from testbed.waiting import until
 from tests.e2e.gangs import (
@@ -244,14 +244,22 @@ def test_claims_of_another_driver_are_planned_along(gangs: Gangs, other_driver: 
     gangs.ends("both")
 
 
-def test_a_gang_larger_than_the_cluster_is_told_never(gangs: Gangs) -> None:
+def test_a_gang_larger_than_the_cluster_is_told_whether_more_nodes_would_help(
+    gangs: Gangs,
+) -> None:
     gangs.template("pair", PAIR)
-    gangs.job("huge", 9, "pair")
-    status = gangs.reaches("huge", "Waiting")["status"]
-    placed = {one["type"]: one for one in status["conditions"]}["Placed"]
-    assert placed["reason"] == "Never"
-    assert not any(map(is_allocated, gangs.claims("huge")))
-    gangs.ends("huge")
+    gangs.template("nine", claim_spec(9))
+    # Of a node with eight GPUs a second one gives the gang room, and no number of them a member.
+    for name, size, template, reason in (
+        ("huge", 9, "pair", "NoRoom"),
+        ("odd", 1, "nine", "Never"),
+    ):
+        gangs.job(name, size, template)
+        status = gangs.reaches(name, "Waiting")["status"]
+        placed = {one["type"]: one for one in status["conditions"]}["Placed"]
+        assert placed["reason"] == reason
+        assert not any(map(is_allocated, gangs.claims(name)))
+        gangs.ends(name)
 
 
 def test_a_member_that_comes_back_gets_the_devices_of_the_one_that_went(gangs: Gangs) -> None:
