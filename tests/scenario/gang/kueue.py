@@ -1,9 +1,12 @@
 """Kueue in a test: what it would write into Workloads, step by step, on the in-memory API server."""
 
+import contextlib
+from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from dragoon.api import gang
+from dragoon.app.controller import Controller
 from dragoon.errors import ApiNotFoundError
 from dragoon.gang.kueue.apis import CONTROLLER, GROUP, Apis
 from dragoon.kube.port import JOBS, PODS, Object
@@ -202,6 +205,29 @@ class Kueue:
             namespace=SPACE,
             subresource="status",
         )
+
+
+@contextlib.asynccontextmanager
+async def setting(
+    *, nodes: int = 1, gpus: int = 4, version: str = "v1beta2"
+) -> AsyncIterator[tuple[Bed, Kueue]]:
+    """A cluster with Kueue, a check and a flavor."""
+    async with Bed(nodes=nodes, gpus=gpus).up() as bed:
+        kueue = Kueue(bed, version)
+        kueue.install()
+        await kueue.check()
+        await kueue.flavor()
+        yield bed, kueue
+
+
+def metric(controller: Controller, name: str, **labels: str) -> float:
+    """The value of a metric, 0 where it has none yet."""
+    shown = ",".join(f'{key}="{value}"' for key, value in labels.items())
+    wanted = f"{name}{{{shown}}}" if shown else name
+    for line in controller.metrics.text().decode().splitlines():
+        if line.rpartition(" ")[0] == wanted:
+            return float(line.rpartition(" ")[2])
+    return 0.0
 
 
 def _condition(type_: str, *, reason: str = "Test") -> Object:
