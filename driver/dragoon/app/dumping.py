@@ -17,7 +17,7 @@ from dragoon.app.config import PluginConfig
 from dragoon.app.evidence import cluster, node
 from dragoon.diagnose import saving
 from dragoon.diagnose.archive import CLUSTER, NODE
-from dragoon.diagnose.checking import Evidence, run
+from dragoon.diagnose.checking import OF_NODE, Evidence, run
 from dragoon.diagnose.gathering import gather
 from dragoon.errors import DragoonError
 from dragoon.gpu.aside import aside
@@ -103,7 +103,7 @@ def node_tasks(config: PluginConfig, runtime: Path | None) -> tuple[Task, ...]:
 
     async def checks() -> Files:
         seen = await node.gather(_evidence(config), config, runtime)
-        report = run(seen, ("host", "runtime", "kubelet", "state"))
+        report = run(seen, OF_NODE)
         return {f"{NODE}checks.json": [one.data() for one in report.results]}
 
     def standing() -> Files:

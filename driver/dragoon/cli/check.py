@@ -12,14 +12,18 @@ from dragoon.app.config import PluginConfig
 from dragoon.cli import exits, settings
 from dragoon.cli.cluster_source import looking_at
 from dragoon.cli.output import Form, form_option, print_data, print_next
-from dragoon.diagnose.checking import CATEGORIES, Evidence, Report, Result, run
+from dragoon.diagnose.checking import (
+    CATEGORIES,
+    OF_CLUSTER,
+    OF_NODE,
+    Evidence,
+    Report,
+    Result,
+    run,
+)
 from dragoon.diagnose.codes import API_VERSION
 from dragoon.errors import ConfigError, InvalidInputError
 
-_NODE: Final = frozenset(("host", "runtime", "kubelet", "state"))
-_HERE: Final = frozenset(("host", "runtime", "kubelet"))
-"""Whoever asks for one of these means this machine, whatever it looks like."""
-_CLUSTER: Final = frozenset(("runtime", "api", "state", "gang"))
 _SHOWN: Final = 10
 _COLOURS: Final = {"error": "red", "warning": "yellow", "info": "blue"}
 _PATH: Final = click.Path(path_type=Path)
@@ -103,14 +107,15 @@ async def _gather(
 
     evidence = Evidence(driver_name=config.driver_name)
     explicit = len(categories) < len(CATEGORIES)
-    if not _NODE.isdisjoint(categories):
+    if not set(OF_NODE).isdisjoint(categories):
+        # Whoever names what only a node has means this machine, whatever it looks like.
         here = snapshot is None and (
             node.is_node(config) or (explicit and "state" not in categories)
         )
         evidence = (
             await node.gather(evidence, config, runtime) if here else node.elsewhere(evidence)
         )
-    if _CLUSTER.isdisjoint(categories):
+    if set(OF_CLUSTER).isdisjoint(categories):
         return evidence
     return await _of_cluster(evidence, snapshot, kubeconfig)
 

@@ -23,7 +23,15 @@ from dragoon.cli.output import (
     print_table,
 )
 from dragoon.diagnose import saving
-from dragoon.diagnose.checking import Evidence, Report, Result, Unread, run
+from dragoon.diagnose.checking import (
+    OF_CLUSTER,
+    OF_NODE,
+    Evidence,
+    Report,
+    Result,
+    Unread,
+    run,
+)
 from dragoon.diagnose.snapshot import ClusterSnapshot
 from dragoon.diagnose.standing import STATES, TAINTED, USED, NodeStanding, Standing, standing
 from dragoon.errors import ApiUnavailableError, ConfigError, InvalidInputError
@@ -95,7 +103,7 @@ def _of_cluster(config: PluginConfig, found: ClusterSnapshot) -> tuple[ClusterSn
     seen = Evidence(driver_name=config.driver_name, cluster=found)
     if found.version:
         seen = replace(seen, version=found.version)
-    return found, run(seen, ("runtime", "api", "state", "gang"))
+    return found, run(seen, OF_CLUSTER)
 
 
 def _is_node(config: PluginConfig) -> bool:
@@ -111,7 +119,7 @@ async def _of_node(config: PluginConfig) -> tuple[ClusterSnapshot, Report]:
     seen = await node.gather(Evidence(driver_name=config.driver_name), config, None)
     silent = seen.inventory.why if isinstance(seen.inventory, Unread) else ""
     found = await asyncio.to_thread(status_view.look, config, silent)
-    return found, run(seen, ("host", "runtime", "kubelet", "state"))
+    return found, run(seen, OF_NODE)
 
 
 def _print(told: Standing, report: Report, *, of_node: bool) -> None:

@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
@@ -13,26 +12,11 @@ from dragoon.diagnose import saving
 from dragoon.diagnose.checking import CATEGORIES
 from dragoon.errors import ApiForbiddenError
 from dragoon.kube.port import PODS
-from dragoon.kube.rights import REVIEWS
-from dragoon.kube.serving import EmbeddedApi
-from tests.scenario.damage import cluster_world
 from tests.scenario.damage.cluster_world import ClusterWorld
 from tests.unit.diagnose.cases import H100, slice_
 from tests.unit.diagnose.scenes import node, snapshot
 
 Capture = pytest.CaptureFixture[str]
-
-
-@pytest.fixture
-async def cluster(tmp_path: Path) -> AsyncIterator[tuple[ClusterWorld, str]]:
-    """A cluster that is well, behind HTTP, and the kubeconfig for it."""
-    world = await cluster_world.built(tmp_path)
-    served = EmbeddedApi(world.api, resources=[REVIEWS])
-    await served.start()
-    try:
-        yield world, str(served.write_kubeconfig(tmp_path / "kubeconfig"))
-    finally:
-        await served.stop()
 
 
 @pytest.fixture

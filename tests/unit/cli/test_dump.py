@@ -5,7 +5,6 @@ import json
 import subprocess
 import sys
 import tarfile
-from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -16,25 +15,11 @@ from dragoon.cli import main
 from dragoon.diagnose import archive
 from dragoon.errors import ApiForbiddenError, StateError
 from dragoon.kube.port import EVENTS
-from dragoon.kube.rights import REVIEWS
-from dragoon.kube.serving import EmbeddedApi
 from dragoon.prepare.effects import HostEffects
-from tests.scenario.damage import cluster_world
 from tests.scenario.damage.cluster_world import ClusterWorld
 from tests.unit.prepare.scene import Scene, result
 
 Capture = pytest.CaptureFixture[str]
-
-
-@pytest.fixture
-async def cluster(tmp_path: Path) -> AsyncIterator[tuple[ClusterWorld, str]]:
-    world = await cluster_world.built(tmp_path)
-    served = EmbeddedApi(world.api, resources=[REVIEWS])
-    await served.start()
-    try:
-        yield world, str(served.write_kubeconfig(tmp_path / "kubeconfig"))
-    finally:
-        await served.stop()
 
 
 async def run(*arguments: str) -> int:

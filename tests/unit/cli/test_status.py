@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
@@ -13,26 +12,13 @@ from dragoon.gpu.opening import open_gpus
 from dragoon.gpu.sim.hardware import Hardware
 from dragoon.gpu.sim.state import Fault
 from dragoon.kube.port import GANGS, PODS
-from dragoon.kube.serving import EmbeddedApi
 from dragoon.prepare.effects import HostEffects
-from tests.scenario.damage import cluster_world
 from tests.scenario.damage.cluster_world import HOME, ClusterWorld
 from tests.unit.diagnose.cases import slice_
 from tests.unit.diagnose.scenes import gpus, holding, node, snapshot
 from tests.unit.prepare.scene import Scene, result
 
 Capture = pytest.CaptureFixture[str]
-
-
-@pytest.fixture
-async def cluster(tmp_path: Path) -> AsyncIterator[tuple[ClusterWorld, str]]:
-    world = await cluster_world.built(tmp_path)
-    served = EmbeddedApi(world.api)
-    await served.start()
-    try:
-        yield world, str(served.write_kubeconfig(tmp_path / "kubeconfig"))
-    finally:
-        await served.stop()
 
 
 @pytest.fixture

@@ -8,6 +8,24 @@ whose evidence could not be gathered is not checked and says why; the undamaged 
 """
 
 from dragoon.diagnose.checking.evidence import Evidence, Unread
-from dragoon.diagnose.checking.run import CATEGORIES, CHECKS, Report, Result, run
+from dragoon.diagnose.checking.run import (
+    CATEGORIES,
+    CHECKS,
+    OF_CLUSTER,
+    OF_NODE,
+    Report,
+    Result,
+    run,
+)
 
-__all__ = ["CATEGORIES", "CHECKS", "Evidence", "Report", "Result", "Unread", "run"]
+__all__ = [
+    "CATEGORIES",
+    "CHECKS",
+    "OF_CLUSTER",
+    "OF_NODE",
+    "Evidence",
+    "Report",
+    "Result",
+    "Unread",
+    "run",
+]

@@ -18,6 +18,11 @@ CATEGORIES: Final[Mapping[str, tuple[Rule, ...]]] = {
 }
 """In this order: what comes earlier is often the cause of what comes later."""
 
+OF_NODE: Final = ("host", "runtime", "kubelet", "state")
+"""Those with checks that look at a node."""
+OF_CLUSTER: Final = ("runtime", "api", "state", "gang")
+"""Those with checks that look at what an API server told."""
+
 CHECKS: Final = {rule.check.code: rule.check for rules in CATEGORIES.values() for rule in rules}
 
 
