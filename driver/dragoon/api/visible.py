@@ -5,6 +5,7 @@ sequences, line breaks and marks that turn the direction of text.
 """
 
 import re
+import shlex
 from typing import Final
 
 _BREAK: Final = "\\t-\\r\\x85\\u2028\\u2029"
@@ -27,3 +28,11 @@ def visible(text: str) -> str:
 def one_line(text: str) -> str:
     """The text in one line: breaks become blanks, what else is obeyed becomes a mark."""
     return visible(_BREAKS.sub(" ", text)) if OBEYED.search(text) else text
+
+
+def typed(command: str) -> str:
+    """A command to type, with the words quoted in which a shell would see more than a word.
+
+    Names in it may be anybody's: a saved cluster is a file.
+    """
+    return " ".join(shlex.quote(word) for word in command.split())

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 import click
 
+from dragoon.api.visible import typed
 from dragoon.app import hardware
 from dragoon.app.config import PluginConfig
 from dragoon.cli import exits, settings
@@ -181,7 +182,7 @@ def _lines(one: Result, snapshot: Path | None) -> Iterator[str]:
     yield f"    see:    {one.check.anchor}"
     after = next((problem.after for problem in one.problems if problem.after), "")
     if after:
-        yield f"    next:   {looking_at(after, snapshot)}"
+        yield f"    next:   {typed(looking_at(after, snapshot))}"
 
 
 def _skipped(results: list[Result]) -> dict[str, list[str]]:

@@ -12,7 +12,7 @@ from typing import Any, Final, NoReturn
 
 import click
 
-from dragoon.api.visible import one_line
+from dragoon.api.visible import one_line, typed
 from dragoon.cli import exits
 from dragoon.cli.lazy import Lazy, LazyGroup
 from dragoon.cli.terminal import guarded
@@ -178,7 +178,7 @@ def _say(message: str, hint: str, after: str) -> None:
     click.echo(f"{click.style('error:', fg='red')} {one_line(message)}", err=True)
     if hint:
         click.echo(f"{click.style('hint:', fg='yellow')} {hint}", err=True)
-    click.echo(f"next: {after}", err=True)
+    click.echo(f"next: {typed(after)}", err=True)
 
 
 def _show_traceback(ctx: click.Context) -> None:

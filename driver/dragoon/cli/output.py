@@ -12,7 +12,7 @@ from typing import Any, Final, Literal
 import click
 import yaml
 
-from dragoon.api.visible import one_line
+from dragoon.api.visible import one_line, typed
 
 Form = Literal["table", "json", "yaml"]
 Tone = Literal["plain", "bad", "good", "faint"]
@@ -68,7 +68,7 @@ def print_data(data: Any, form: Form) -> None:
 def print_next(*commands: str) -> None:
     """The commands to type next, on stderr, each once."""
     for one in dict.fromkeys(commands):
-        click.echo(f"next: {one}", err=True)
+        click.echo(f"next: {typed(one)}", err=True)
 
 
 def plain_table(header: Sequence[str], rows: Sequence[Sequence[Cell]]) -> str:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from dragoon import __version__
+from dragoon.api import limits
 from dragoon.diagnose import archive
 from dragoon.diagnose.documents import (
     MAX_SNAPSHOT_BYTES,
@@ -19,9 +20,9 @@ from dragoon.diagnose.documents import (
     read_files,
     read_text,
 )
-from dragoon.diagnose.manifests import Manifests, listed, text
+from dragoon.diagnose.manifests import Manifests, Raw, listed, text
 from dragoon.diagnose.redacting import reduced
-from dragoon.diagnose.snapshot import PARTS, ClusterSnapshot
+from dragoon.diagnose.snapshot import PARTS, ClusterSnapshot, identity
 from dragoon.errors import InvalidInputError, StateError
 
 GROUP: Final = "diagnose.dragoon.dev"
@@ -53,11 +54,20 @@ def load(path: Path) -> ClusterSnapshot:
             hint="use the version of Dragoon that saved it, or save it again",
         )
     header = headers[0].raw
-    missing = tuple(text(one) for one in listed(header.get("missing")))
+    missing = [text(one) for one in listed(header.get("missing"))]
     objects = [item.raw for item in found.items]
-    return ClusterSnapshot.of(objects, source=str(path)).replacing(
-        missing=missing, version=text(header.get("kubernetes"))
+    kept = [one for one in objects if _is_named_as_stored(one)]
+    if len(kept) < len(objects):
+        number = len(objects) - len(kept)
+        missing.append(f"left out, with names that no API server takes: objects: {number}")
+    return ClusterSnapshot.of(kept, source=str(path)).replacing(
+        missing=tuple(missing), version=text(header.get("kubernetes"))
     )
+
+
+def _is_named_as_stored(raw: Raw) -> bool:
+    """Whether an API server can have stored it: answers put names into commands to type."""
+    return all(not name or limits.is_subdomain(name) for name in identity(raw))
 
 
 def save(snapshot: ClusterSnapshot, folder: Path) -> tuple[Path, ...]:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from dragoon.api.visible import one_line, visible
+from dragoon.api.visible import one_line, typed, visible
 
 
 @pytest.mark.parametrize(
@@ -31,3 +31,17 @@ def test_what_a_reader_would_obey_becomes_visible(written: str, seen: str) -> No
 )
 def test_several_lines_become_one(written: str, seen: str) -> None:
     assert one_line(written) == seen
+
+
+@pytest.mark.parametrize(
+    ("command", "shown"),
+    [
+        ("dragoon explain pod/a -n team", "dragoon explain pod/a -n team"),
+        ("kubectl get pods -l a.io/b=c", "kubectl get pods -l a.io/b=c"),
+        ("kubectl delete pod x; rm -rf ~", "kubectl delete pod 'x;' rm -rf '~'"),
+        ("dragoon status node/$(id)", "dragoon status 'node/$(id)'"),
+        ("dragoon status node/a\nid", "dragoon status node/a id"),
+    ],
+)
+def test_a_command_to_type_starts_nothing_that_a_name_says(command: str, shown: str) -> None:
+    assert typed(command) == shown

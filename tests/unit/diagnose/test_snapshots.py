@@ -68,6 +68,16 @@ def test_a_snapshot_is_read_as_it_was_saved(tmp_path: Path) -> None:
     assert after.nodes[0]["metadata"]["labels"] == {"zone": "z"}
 
 
+def test_objects_with_names_that_no_api_server_takes_are_left_out_and_told(tmp_path: Path) -> None:
+    """Names stand in the commands that answers say to type next."""
+    strange = secretive_pod()
+    strange["metadata"]["name"] = "x --all; id"
+    saving.save(snapshot(strange, claim(exactly())), tmp_path / "s")
+    after = saving.load(tmp_path / "s")
+    assert (len(after.pods), len(after.claims)) == (0, 1)
+    assert after.missing == ("left out, with names that no API server takes: objects: 1",)
+
+
 def test_nothing_of_a_pod_that_could_be_a_secret_is_saved(tmp_path: Path) -> None:
     files = saving.save(snapshot(secretive_pod()), tmp_path / "s")
     assert not any("secret" in file.read_text() for file in files)

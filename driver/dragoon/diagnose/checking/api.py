@@ -51,7 +51,7 @@ def _dropped(evidence: Evidence) -> Iterator[Problem]:
             yield Problem(
                 feature,
                 "the server drops these fields of a ResourceSlice",
-                "kubectl get --raw /metrics | grep kubernetes_feature_enabled.*DRA",
+                "kubectl get --raw /metrics",
             )
 
 
