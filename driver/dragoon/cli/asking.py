@@ -1,14 +1,23 @@
-"""One question to the API server, from a command that runs and ends."""
+"""How a command reaches the API server, and one question to it, from a command that ends."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
+import click
+
 if TYPE_CHECKING:
     from dragoon.kube.port import Api
 
 Found = TypeVar("Found")
+
+kubeconfig_option = click.option(
+    "--kubeconfig",
+    type=click.Path(path_type=Path),
+    help="How to reach the cluster; as for kubectl without it.",
+)
+"""The command gets it as `kubeconfig`, None where it was not given."""
 
 
 def ask(kubeconfig: Path | None, question: "Callable[[Api], Awaitable[Found]]") -> Found:

@@ -11,6 +11,7 @@ from dragoon.api.visible import typed
 from dragoon.app import hardware
 from dragoon.app.config import PluginConfig
 from dragoon.cli import exits, settings
+from dragoon.cli.asking import kubeconfig_option
 from dragoon.cli.cluster_source import looking_at
 from dragoon.cli.output import Form, form_option, print_data, print_next
 from dragoon.diagnose.checking import (
@@ -40,9 +41,7 @@ _PATH: Final = click.Path(path_type=Path)
 )
 @click.option("--pre", is_flag=True, help="Only what can be checked before anything is installed.")
 @click.option("--snapshot", type=_PATH, help="Check this saved cluster instead of the live one.")
-@click.option(
-    "--kubeconfig", type=_PATH, help="How to reach the cluster; as for kubectl without it."
-)
+@kubeconfig_option
 @click.option(
     "--runtime-config",
     type=_PATH,

@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 
 import click
 
+from dragoon.cli.asking import kubeconfig_option
 from dragoon.diagnose import saving
 from dragoon.diagnose.snapshot import ClusterSnapshot
 
@@ -22,9 +23,7 @@ def source_options(command: _Command) -> _Command:
     command = click.option(
         "--save", type=_FOLDER, help="Save what was looked at into this new folder, to send it."
     )(command)
-    command = click.option(
-        "--kubeconfig", type=_FOLDER, help="How to reach the cluster; as for kubectl without it."
-    )(command)
+    command = kubeconfig_option(command)
     return click.option(
         "--snapshot", type=_FOLDER, help="Look at this saved cluster instead of the live one."
     )(command)

@@ -12,6 +12,7 @@ import click
 from dragoon.app import hardware
 from dragoon.app.config import PluginConfig
 from dragoon.cli import exits, settings
+from dragoon.cli.asking import kubeconfig_option
 from dragoon.cli.output import print_next
 from dragoon.errors import ConfigError, DragoonError, InvalidInputError, StateError
 
@@ -29,9 +30,7 @@ _STDOUT: Final = "-"
     help="The new file, - for stdout.  [default: dragoon-dump-TIME.tar.gz]",
 )
 @click.option("--local", is_flag=True, help="This node alone, without asking an API server.")
-@click.option(
-    "--kubeconfig", type=_PATH, help="How to reach the cluster; as for kubectl without it."
-)
+@kubeconfig_option
 @click.option(
     "--runtime-config",
     type=_PATH,

@@ -6,28 +6,22 @@ from typing import Any, Final
 
 import click
 
-from dragoon.api.gang import GangObject
+from dragoon.api.gang import SETTLED, GangObject
 from dragoon.cli import exits, objects
 from dragoon.cli.answers import print_section
-from dragoon.cli.asking import ask
+from dragoon.cli.asking import ask, kubeconfig_option
 from dragoon.cli.output import Cell, Form, Tone, form_option, print_data, print_next, print_table
 from dragoon.errors import InvalidInputError
 
 _HEADER: Final = ("NAMESPACE", "NAME", "READY", "PHASE", "AGE", "WAITING FOR")
-_GOOD: Final = frozenset(("Running", "Finished"))
 _BAD: Final = frozenset(("Invalid", "Stuck"))
 
-_kubeconfig = click.option(
-    "--kubeconfig",
-    type=click.Path(path_type=Path),
-    help="How to reach the cluster; as for kubectl without it.",
-)
 _namespace = click.option("-n", "--namespace", default=None, help="Only in this namespace.")
 
 
 @click.group(invoke_without_command=True)
 @_namespace
-@_kubeconfig
+@kubeconfig_option
 @form_option
 @click.pass_context
 def command(
@@ -58,7 +52,7 @@ def command(
 @command.command()
 @click.argument("name", metavar="gang/NAME")
 @objects.namespace_option
-@_kubeconfig
+@kubeconfig_option
 def show(name: str, namespace: str | None, kubeconfig: Path | None) -> int:
     """Show one gang: why it waits, its conditions, where its members are."""
     from dragoon.app import gang_view  # noqa: PLC0415 - half a second, not for --help
@@ -80,7 +74,7 @@ def show(name: str, namespace: str | None, kubeconfig: Path | None) -> int:
 @click.argument("name", required=False, metavar="[gang/NAME]")
 @click.option("--all", "everything", is_flag=True, help="Every gang, every gate and every rule.")
 @objects.namespace_option
-@_kubeconfig
+@kubeconfig_option
 def release(
     name: str | None, namespace: str | None, kubeconfig: Path | None, *, everything: bool
 ) -> int:
@@ -113,7 +107,7 @@ def release(
     "--evict", is_flag=True, help="Evict those pods; disruption budgets are kept (pods/eviction)."
 )
 @objects.namespace_option
-@_kubeconfig
+@kubeconfig_option
 @form_option
 def make_room(
     name: str, namespace: str | None, kubeconfig: Path | None, form: Form, *, evict: bool
@@ -145,7 +139,7 @@ def make_room(
 
 def _row(one: GangObject, age: str) -> list[Cell | str]:
     phase = one.status.phase or ""
-    tone: Tone = "good" if phase in _GOOD else "bad" if phase in _BAD else "plain"
+    tone: Tone = "good" if phase in SETTLED else "bad" if phase in _BAD else "plain"
     return [
         one.namespace,
         one.name,

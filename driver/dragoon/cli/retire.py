@@ -7,7 +7,7 @@ import click
 
 from dragoon.api.names import DRIVER_NAME
 from dragoon.cli import exits
-from dragoon.cli.asking import ask
+from dragoon.cli.asking import ask, kubeconfig_option
 from dragoon.cli.output import print_next, print_table
 
 if TYPE_CHECKING:
@@ -24,11 +24,7 @@ _STAYS: Final = (
 @click.command()
 @click.option("--check", is_flag=True, help="Only say which claims still hold devices.")
 @click.option("--driver-name", default=DRIVER_NAME, show_default=True, help="The driver's name.")
-@click.option(
-    "--kubeconfig",
-    type=click.Path(path_type=Path),
-    help="How to reach the cluster; as for kubectl without it.",
-)
+@kubeconfig_option
 def command(driver_name: str, kubeconfig: Path | None, *, check: bool) -> int:
     """Remove what plugin and controller left in the cluster, after they have gone.
 
