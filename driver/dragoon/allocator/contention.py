@@ -17,8 +17,8 @@ from dragoon.allocator.usage import UNUSED, Hold, PoolUsage
 class Contention(NamedTuple):
     """One thing that is held beyond what there is.
 
-    what: the device, its capacity (`memory of NAME`), or a counter (`counter NAME of SET`). claims: who holds it, by
-    `namespace/name`, sorted; at least two. devices: through which devices, sorted.
+    what: the device, its capacity (`memory of NAME`), or a counter (`counter NAME of SET`). claims:
+    who holds it, by `namespace/name`, sorted; at least two. devices: through which devices, sorted.
     """
 
     pool: PoolId

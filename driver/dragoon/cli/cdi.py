@@ -38,8 +38,9 @@ def show(
 ) -> int:
     """Show the CDI spec of a claim: what its containers get.
 
-    claim/NAME: its name alone, namespace/name and its UID are taken too. A file that is missing or was changed is told: containers
-    that start would get what is in the file. Needs neither the API server nor a plugin that runs.
+    claim/NAME: its name alone, namespace/name and its UID are taken too. A file that is missing or
+    was changed is told: containers that start would get what is in the file. Needs neither the API
+    server nor a plugin that runs.
     """
     if everything is (claim is not None):
         raise click.UsageError("give either claim/NAME or --all")
@@ -131,8 +132,8 @@ def inject(
 def runtime(config: TextIO, *, environment: TextIO | None, form: Form, **options: Any) -> int:
     """Tell whether the node's container runtime applies our CDI specs.
 
-    CONFIG: what `containerd config dump` or `crio status config` prints, - for stdin. A runtime that
-    has CDI off, or reads other folders, starts containers without a GPU and without an error.
+    CONFIG: what `containerd config dump` or `crio status config` prints, - for stdin. A runtime
+    that has CDI off, or reads other folders, starts containers without a GPU and without an error.
     """
     found = read_config(config.read(), settings.load(options).cdi_root)
     problems = [*found.problems]

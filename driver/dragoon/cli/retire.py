@@ -28,9 +28,10 @@ _STAYS: Final = (
 def command(driver_name: str, kubeconfig: Path | None, *, check: bool) -> int:
     """Remove what plugin and controller left in the cluster, after they have gone.
 
-    Lets the pods of all gangs go, removes their rules and plans, the driver's ResourceSlices and the
-    finalizers of claims that hold nothing, and says what stays. `helm uninstall` runs it: first with --check, which fails while claims hold
-    devices, since their pods could never end without the plugin.
+    Lets the pods of all gangs go, removes their rules and plans, the driver's ResourceSlices and
+    the finalizers of claims that hold nothing, and says what stays. `helm uninstall` runs it: first
+    with --check, which fails while claims hold devices, since their pods could never end without
+    the plugin.
     """
     # Imported here: half a second, and --help needs none of it.
     from dragoon.app import retiring  # noqa: PLC0415
@@ -50,8 +51,8 @@ def _tell_holders(driver: str, found: "list[Holder]") -> int:
     rows = [[one.namespace, one.name, ", ".join(one.pods) or "none"] for one in found]
     print_table(("NAMESPACE", "CLAIM", "PODS"), rows)
     click.echo(
-        f"Claims that hold devices of {driver}: {len(found)}. Without the plugin their pods never end, "
-        "and their containers lose their devices at a restart."
+        f"Claims that hold devices of {driver}: {len(found)}. Without the plugin their pods never "
+        "end, and their containers lose their devices at a restart."
     )
     first = found[0]
     print_next(

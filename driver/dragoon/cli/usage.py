@@ -27,9 +27,10 @@ _HEADER: Final = (
 def command(claim: str | None, namespace: str | None, form: Form, **options: Any) -> int:
     """Show what the claims of this node use of what they have.
 
-    claim/NAME: only this one; its name alone, namespace/name and its UID are taken too. Shares of the tier hami are told by the
-    region of each container, those of the tier cgroup by the driver's cap of the pod, whole GPUs and
-    MIG devices by the driver. Needs neither the API server nor a plugin that runs.
+    claim/NAME: only this one; its name alone, namespace/name and its UID are taken too. Shares of
+    the tier hami are told by the region of each container, those of the tier cgroup by the driver's
+    cap of the pod, whole GPUs and MIG devices by the driver. Needs neither the API server nor a
+    plugin that runs.
     """
     wanted = objects.local_claim(claim, namespace)
     found = usage_view.look_at_usage(settings.load(options), wanted)

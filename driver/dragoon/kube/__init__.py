@@ -1,10 +1,11 @@
 """The API server: raw objects in, raw objects out.
 
 `port` says what the rest of Dragoon may ask. `connecting` finds an API server and its credentials
-(`access`; `kubeconfig` reads such files), `contexts` the namespace that a command means, `client` asks it through `transport`. `memory` is an API server in this process for tests and
-the demo (its parts: `store`, `writes`, `traits`, `claimrules`, `patching`, `selecting`, `faults`),
-`serving` puts it behind HTTP. `informer` keeps a local copy that follows a watch, `events` tells
-users what happened, `rights` asks who may do what.
+(`access`; `kubeconfig` reads such files), `contexts` the namespace that a command means, `client`
+asks it through `transport`. `memory` is an API server in this process for tests and the demo (its
+parts: `store`, `writes`, `traits`, `claimrules`, `patching`, `selecting`, `faults`), `serving` puts
+it behind HTTP. `informer` keeps a local copy that follows a watch, `events` tells users what
+happened, `rights` asks who may do what.
 
 May import: dragoon.api, dragoon.errors. Only this package imports `kubernetes`, and of it only the
 aio configuration and auth: typed models drop unknown fields. Only `kubeconfig` imports it at all,

@@ -2,10 +2,11 @@
 
 `serving.KubeletPlugin` is what the plugin process starts and stops; it puts together `draplugin`
 (prepare and unprepare, v1 and v1beta1), `healthstream` (v1 and v1alpha1), `registration` and
-`socketserver`, on paths from `sockets`. `standin.KubeletStandIn` plays the kubelet for the demo and the tests. `wire` holds the
-generated messages, `rpc` and `messages` hide them from the rest.
+`socketserver`, on paths from `sockets`. `standin.KubeletStandIn` plays the kubelet for the demo and
+the tests. `wire` holds the generated messages, `rpc` and `messages` hide them from the rest.
 
-May import: grpc and everything below (dragoon.prepare, publish, health, kube, gpu, telemetry, api, errors).
+May import: grpc and everything below (dragoon.prepare, publish, health, kube, gpu, telemetry, api,
+errors).
 
 Invariants: a socket is seen at its path only while a server answers behind it; no file is removed
 that is not ours; `registered` means that the kubelet has told this very process so; one claim's

@@ -35,8 +35,9 @@ Decision = Keep | Begin | WaitFor
 def decide(wanted: Entry, own: Entry | None, others: Iterable[Holder]) -> Decision:
     """Decides about one claim.
 
-    wanted was planned in this boot; own is what the journal has for the same claim; others are the holders of this boot: what an earlier boot held is gone (case C20). Raises
-    DeviceLostError when a slot holds another card than the one the claim was prepared on.
+    wanted was planned in this boot; own is what the journal has for the same claim; others are the
+    holders of this boot: what an earlier boot held is gone (case C20). Raises DeviceLostError when
+    a slot holds another card than the one the claim was prepared on.
     """
     if own is not None and _allocated(own) == _allocated(wanted):
         _check_same_cards(wanted, own)

@@ -82,7 +82,8 @@ class MemoryDisk:
         """Turns the machine off and on: only what was synced is there.
 
         luck lets some of what was not synced survive, as on a real disk: of each folder the first
-        few changes, of each file the first few bytes, and of new folders some. wiped folders lose all (tmpfs).
+        few changes, of each file the first few bytes, and of new folders some. wiped folders lose
+        all (tmpfs).
         """
         self.boot_id = boot_id
         self._folders = {

@@ -1,8 +1,8 @@
 """What a container gets for CDI ids, worked out as a container runtime does it: pure.
 
-Used by `dragoon demo` and `dragoon cdi inject` to show the inside of a container, and by tests. Source: the behaviour of the
-CDI Go library that containerd and CRI-O share (cache and container edits), as far as Dragoon's
-specs go; kubelet-tried.md section 2 says what of it was seen.
+Used by `dragoon demo` and `dragoon cdi inject` to show the inside of a container, and by tests.
+Source: the behaviour of the CDI Go library that containerd and CRI-O share (cache and container
+edits), as far as Dragoon's specs go; kubelet-tried.md section 2 says what of it was seen.
 """
 
 from collections.abc import Iterable, Sequence

@@ -1,8 +1,9 @@
 """What a device says about itself in a ResourceSlice: attributes and the size of its memory.
 
 One table says for each attribute its name, type, unit, meaning, on which forms it stands and when
-it is absent; the code reads it, and docs/attributes.md is made from it (`attribute_reference`). Names without a domain stand under the driver's
-own name in CEL. An attribute that the API would refuse is left out and told, nothing else.
+it is absent; the code reads it, and docs/attributes.md is made from it (`attribute_reference`).
+Names without a domain stand under the driver's own name in CEL. An attribute that the API would
+refuse is left out and told, nothing else.
 """
 
 from collections.abc import Callable, Mapping

@@ -40,7 +40,8 @@ class Asking:
     ) -> tuple[_T | None, int]:
         """The answer and 0, or None and the NVML error code (UNREADABLE for broken text).
 
-        Codes in `normal` are answers too: they are no problem of the card. Raises CardSilentError when the driver says that the card itself is gone.
+        Codes in `normal` are answers too: they are no problem of the card. Raises CardSilentError
+        when the driver says that the card itself is gone.
         """
         try:
             return question(), pynvml.NVML_SUCCESS

@@ -52,7 +52,8 @@ class Slot:
 class Usage:
     """One device of a running container. used: bytes, summed over its processes.
 
-    pids: of the processes, as the container numbers them. suspicious: what was read cannot be (more than a device has), and was clamped.
+    pids: of the processes, as the container numbers them. suspicious: what was read cannot be (more
+    than a device has), and was clamped.
     """
 
     uuid: str
