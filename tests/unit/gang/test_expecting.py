@@ -57,14 +57,14 @@ async def test_pods_count_once_their_claims_are_there_and_until_they_are_gone() 
     assert await bed.mix() == []
     await bed.api.create(CLAIMS, claim("one"))
     cpu = (("cpu", 2000),)
-    assert await bed.mix() == [(512, 1, cpu)]
+    assert await bed.mix() == [(8192, 1, cpu)]
     await bed.api.create(CLAIMS, claim("two", 2))
     await bed.api.create(PODS, pod("b", "two"))
     await bed.api.create(PODS, pod("c", "two"))
     await bed.api.create(PODS, pod("d"))
-    assert await bed.mix() == [(341, 2, cpu), (171, 1, cpu)]
+    assert await bed.mix() == [(5461, 2, cpu), (2731, 1, cpu)]
     await bed.api.delete(PODS, "b", namespace="team")
     await bed.api.delete(PODS, "c", namespace="team")
-    assert await bed.mix() == [(512, 1, cpu)]
+    assert await bed.mix() == [(8192, 1, cpu)]
     await bed.api.delete(PODS, "a", namespace="team")
     assert await bed.mix() == []

@@ -28,10 +28,10 @@ def test_what_is_not_typical_or_cannot_be_read_is_left_out() -> None:
 def test_the_mix_has_the_most_frequent_wishes_by_their_share_and_one_of_each_kind() -> None:
     rare, frequent = (wishes_of({}, [claim("a", wish(count))])[0] for count in (1, 2))
     mix = mix_of({rare: 1, frequent: 3})
-    assert [(one.weight, one.wish.count) for one in mix[:2]] == [(384, 2), (128, 1)]
+    assert [(one.weight, one.wish.count) for one in mix[:2]] == [(6144, 2), (2048, 1)]
     assert mix[2:] == KINDS
     many = {wishes_of({"cpu": cpu}, [claim("a", wish(1))])[0]: cpu for cpu in range(1, 100)}
-    assert len(mix_of(many)) == 32 + len(KINDS)
+    assert len(mix_of(many)) == 64 + len(KINDS)
     assert mix_of({}) == KINDS
 
 
