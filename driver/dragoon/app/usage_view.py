@@ -89,22 +89,27 @@ class Used:
     problems: tuple[str, ...] = ()
 
 
-def look_at_usage(config: PluginConfig, claim: str | None = None) -> Used:
+def look_at_usage(config: PluginConfig, claim: str | None = None, silent: str = "") -> Used:
     """Looks once; `claim` as in `node_claims.chosen`. Blocks.
 
+    silent: why the driver is not asked, empty where it is.
     Raises ClaimGoneError for a claim that is not here, StateError without a journal.
     """
     journal = node_claims.contents(config)
     entries = node_claims.chosen(journal, claim)
+
+    def used(driver: Driver, limits: MemoryLimits | None) -> Used:
+        lines = _lines(entries, journal, config, driver, limits)
+        return Used(lines, node_claims.problems(journal))
+
+    if silent:
+        return used(Driver(problem=silent), None)
     try:
         gpus = hardware.gpus_of(config, beside_driver=True)
     except DragoonError as error:
-        lines = _lines(entries, journal, config, Driver(problem=error.message), None)
-        return Used(lines, node_claims.problems(journal))
+        return used(Driver(problem=error.message), None)
     try:
-        driver = _ask(gpus, entries)
-        lines = _lines(entries, journal, config, driver, gpus.limits)
-        return Used(lines, node_claims.problems(journal))
+        return used(_ask(gpus, entries), gpus.limits)
     finally:
         gpus.close()
 

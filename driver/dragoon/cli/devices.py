@@ -1,5 +1,6 @@
 """`dragoon devices`: exactly the devices that this node would publish."""
 
+import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
@@ -10,8 +11,10 @@ from dragoon.api.limits import is_subdomain
 from dragoon.app import hardware, publishing
 from dragoon.app.device_template import as_template
 from dragoon.app.device_view import views
+from dragoon.app.patience import in_time
 from dragoon.cli import exits, objects, settings
 from dragoon.cli.cluster_source import looking_at
+from dragoon.cli.durations import timeout_option
 from dragoon.cli.output import Cell, Form, Row, form_option, print_data, print_next, print_table
 from dragoon.diagnose import saving
 from dragoon.errors import InvalidInputError
@@ -48,9 +51,15 @@ Object = Mapping[str, Any]
     *(*hardware.SETTINGS, "driver_name", "forms", "mig_profiles", "kubelet_root", "state_dir"),
     *("cgroup_root", "hami_library", "hami_sha256", "allow_unenforced_shares"),
 )
+@timeout_option
 @form_option
 def command(
-    what: str | None, snapshot: Path | None, template: str | None, form: Form, **options: Any
+    what: str | None,
+    snapshot: Path | None,
+    template: str | None,
+    form: Form,
+    timeout: float,
+    **options: Any,
 ) -> int:
     """Show the devices that this node would publish.
 
@@ -62,7 +71,7 @@ def command(
     config = settings.load(options)
     if snapshot is not None or what is not None:
         return _saved(snapshot, what, template, config.driver_name, form)
-    seen = publishing.look_at_forms(config)
+    seen = asyncio.run(in_time(lambda: publishing.look_at_forms(config), timeout))
     found = seen.as_slices(hardware.node_name(config), config.driver_name)
     _print(found, template, form)
     for gpu in seen.inventory.gpus:

@@ -1,5 +1,6 @@
 """`dragoon mig`: MIG instances, profiles and placements of this node's cards."""
 
+import asyncio
 from collections.abc import Callable, Iterator
 from typing import Any, Final, Literal
 
@@ -7,7 +8,9 @@ import click
 
 from dragoon.app import hardware, mig_view
 from dragoon.app.mig_view import DividedCard
+from dragoon.app.patience import in_time
 from dragoon.cli import exits, settings
+from dragoon.cli.durations import timeout_option
 from dragoon.cli.output import Cell, Form, Row, form_option, print_data, print_next, print_table
 
 _MIB_PER_GIB: Final = 1024
@@ -19,15 +22,17 @@ Object = dict[str, Any]
 @click.command()
 @click.argument("what", type=click.Choice(["list", "profiles", "placements"]), default="list")
 @settings.setting_options(*hardware.SETTINGS, "driver_name", "kubelet_root", "state_dir")
+@timeout_option
 @form_option
-def command(what: What, form: Form, **options: Any) -> int:
+def command(what: What, form: Form, timeout: float, **options: Any) -> int:
     """Show how the GPUs of this node are divided by MIG.
 
     list: the instances that are there, and which claim has each; one that no claim has was made by
     somebody else. profiles: what each card offers. placements: every device that can be made of it,
     and what is in its way now.
     """
-    division = mig_view.look(settings.load(options))
+    config = settings.load(options)
+    division = asyncio.run(in_time(lambda: mig_view.look(config), timeout))
     objects = [one for card in division.cards for one in _OBJECTS[what](card)]
     if form == "table":
         print_table(_HEADERS[what], [_row(one) for one in objects])

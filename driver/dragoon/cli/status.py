@@ -10,8 +10,10 @@ import click
 
 from dragoon.app import hardware
 from dragoon.app.config import PluginConfig
+from dragoon.app.patience import with_or_without
 from dragoon.cli import cluster_source, exits, objects, settings
 from dragoon.cli.answers import print_section
+from dragoon.cli.durations import timeout_option
 from dragoon.cli.output import (
     Cell,
     Form,
@@ -50,6 +52,7 @@ _TONES: Final[dict[str, Tone]] = {TAINTED: "bad", USED: "plain"}
     *("driver_name", "forms", "mig_profiles", "kubelet_root", "state_dir", "cdi_root"),
     *("cgroup_root", "hami_library", "hami_sha256", "allow_unenforced_shares", "listen"),
 )
+@timeout_option
 @form_option
 def command(
     what: str | None,
@@ -59,6 +62,7 @@ def command(
     kubeconfig: Path | None,
     save: Path | None,
     form: Form,
+    timeout: float,
     **options: Any,
 ) -> int:
     """Show how the cluster stands: processes, devices by form, gangs that wait, problems.
@@ -68,7 +72,7 @@ def command(
     """
     node = "" if what is None else objects.named(what, objects.NODE).name
     config = settings.load(options)
-    found, report = _look(config, snapshot, kubeconfig, local=local)
+    found, report = _look(config, snapshot, kubeconfig, timeout, local=local)
     if save is not None:
         cluster_source.keep(found, save)
     told = standing(found, driver=config.driver_name, node=node)
@@ -85,7 +89,12 @@ def command(
 
 
 def _look(
-    config: PluginConfig, snapshot: Path | None, kubeconfig: Path | None, *, local: bool
+    config: PluginConfig,
+    snapshot: Path | None,
+    kubeconfig: Path | None,
+    timeout: float,
+    *,
+    local: bool,
 ) -> tuple[ClusterSnapshot, Report]:
     if snapshot is not None:
         return _of_cluster(config, saving.load(snapshot))
@@ -96,7 +105,7 @@ def _look(
             if kubeconfig is not None or not _is_node(config):
                 raise
             click.echo(f"note: this node alone: {error.message}", err=True)
-    return asyncio.run(_of_node(config))
+    return asyncio.run(_of_node(config, timeout))
 
 
 def _of_cluster(config: PluginConfig, found: ClusterSnapshot) -> tuple[ClusterSnapshot, Report]:
@@ -112,13 +121,15 @@ def _is_node(config: PluginConfig) -> bool:
     return node.is_node(config)
 
 
-async def _of_node(config: PluginConfig) -> tuple[ClusterSnapshot, Report]:
+async def _of_node(config: PluginConfig, timeout: float) -> tuple[ClusterSnapshot, Report]:
     from dragoon.app import status_view  # noqa: PLC0415 - as above
     from dragoon.app.evidence import node  # noqa: PLC0415
 
-    seen = await node.gather(Evidence(driver_name=config.driver_name), config, None)
+    seen = await node.gather(
+        Evidence(driver_name=config.driver_name), config, None, patience=timeout
+    )
     silent = seen.inventory.why if isinstance(seen.inventory, Unread) else ""
-    found = await asyncio.to_thread(status_view.look, config, silent)
+    found = await with_or_without(lambda why: status_view.look(config, silent or why), timeout)
     return found, run(seen, OF_NODE)
 
 

@@ -1,12 +1,15 @@
 """`dragoon topo`: who is connected to whom, and what that means for claims."""
 
+import asyncio
 from typing import Any, Final
 
 import click
 
 from dragoon.app import hardware
+from dragoon.app.patience import in_time
 from dragoon.cli import settings
 from dragoon.cli.devices import report
+from dragoon.cli.durations import timeout_option
 from dragoon.cli.output import Cell, Form, Tone, form_option, print_data, print_table
 from dragoon.gpu import topology
 from dragoon.gpu.model import Fabric, Inventory, PciAddress
@@ -30,10 +33,12 @@ Groups = list[list[str]]
 
 @click.command()
 @settings.setting_options(*hardware.SETTINGS)
+@timeout_option
 @form_option
-def command(form: Form, **options: Any) -> int:
+def command(form: Form, timeout: float, **options: Any) -> int:
     """Show how the GPUs of this node are connected."""
-    inventory = hardware.look_once(settings.load(options))
+    config = settings.load(options)
+    inventory = asyncio.run(in_time(lambda: hardware.look_once(config), timeout))
     found = describe(inventory)
     if form == "table":
         _print(found)

@@ -1,12 +1,15 @@
 """`dragoon usage`: what the claims of this node use of what they have."""
 
+import asyncio
 from typing import Any, Final
 
 import click
 
 from dragoon.app import hardware, usage_view
+from dragoon.app.patience import with_or_without
 from dragoon.app.usage_view import Line
 from dragoon.cli import exits, objects, settings
+from dragoon.cli.durations import timeout_option
 from dragoon.cli.output import Cell, Form, Row, form_option, print_data, print_next, print_table
 
 _GIB: Final = 1 << 30
@@ -23,8 +26,11 @@ _HEADER: Final = (
 @settings.setting_options(
     *hardware.SETTINGS, "driver_name", "kubelet_root", "state_dir", "cgroup_root"
 )
+@timeout_option
 @form_option
-def command(claim: str | None, namespace: str | None, form: Form, **options: Any) -> int:
+def command(
+    claim: str | None, namespace: str | None, form: Form, timeout: float, **options: Any
+) -> int:
     """Show what the claims of this node use of what they have.
 
     claim/NAME: only this one; its name alone, namespace/name and its UID are taken too. Shares of
@@ -33,7 +39,10 @@ def command(claim: str | None, namespace: str | None, form: Form, **options: Any
     plugin that runs.
     """
     wanted = objects.local_claim(claim, namespace)
-    found = usage_view.look_at_usage(settings.load(options), wanted)
+    config = settings.load(options)
+    found = asyncio.run(
+        with_or_without(lambda silent: usage_view.look_at_usage(config, wanted, silent), timeout)
+    )
     if form == "table":
         print_table(_HEADER, [_row(one) for one in found.lines])
     else:

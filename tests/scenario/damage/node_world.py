@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from dragoon.app.evidence import cluster, node
+from dragoon.app.patience import DRIVER_SECONDS
 from dragoon.app.plugin import Plugin
 from dragoon.diagnose.checking import Evidence
 from dragoon.gpu.model import MigProfile
@@ -34,7 +35,7 @@ class NodeWorld:
         self.runtime = bed.root / "containerd.toml"
         self.host = bed.root / "host"
         self.settings: dict[str, Any] = {}
-        self.patience = node.DRIVER_SECONDS
+        self.patience = DRIVER_SECONDS
         self.plugin: Plugin | None = None
         self._kubelet: KubeletStandIn | None = None
         self._plugin_life = contextlib.AsyncExitStack()

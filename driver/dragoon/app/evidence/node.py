@@ -13,6 +13,7 @@ from typing import Final, TypeVar
 
 from dragoon.app import cdi_view, hardware, mig_view, node_claims
 from dragoon.app.config import PluginConfig, parse_listen
+from dragoon.app.patience import DRIVER_SECONDS, in_time
 from dragoon.diagnose.checking.evidence import (
     CdiFolder,
     DriverFiles,
@@ -25,7 +26,6 @@ from dragoon.diagnose.checking.evidence import (
 )
 from dragoon.diagnose.runtime_config import RuntimeCdi, read_config
 from dragoon.errors import DragoonError, KubeletError, StateError
-from dragoon.gpu.aside import aside
 from dragoon.gpu.model import Inventory
 from dragoon.kubelet.client import get_info, open_channel
 from dragoon.prepare import cdi, cdi_check
@@ -44,7 +44,6 @@ RUNTIME_CONFIGS: Final = (
 )
 """Where runtimes have their configuration; the first that is there is read."""
 _FOLDERS: Final = ("", "plugins", "plugins_registry")
-DRIVER_SECONDS: Final = 20.0
 _READY_SECONDS: Final = 2.0
 _DIRECT: Final = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 """The plugin is on this machine: a proxy of the environment would look for it on its own."""
@@ -77,7 +76,7 @@ async def gather(
         driver_files=driver_files(config, inventory),
         partitions=inventory
         if isinstance(inventory, Unread)
-        else await asyncio.to_thread(_read, lambda: partitions(config)),
+        else await _ask(lambda: partitions(config), patience),
         sockets=await sockets(config),
     )
 
@@ -97,15 +96,18 @@ def _of_files(evidence: Evidence, config: PluginConfig, runtime: Path | None) ->
 
 
 async def _look(config: PluginConfig, patience: float) -> tuple[str, Inventory | Unread]:
-    """What is wrong with the driver, and what it says. One that hangs must not hang the command."""
+    """What is wrong with the driver, and what it says."""
     try:
-        async with asyncio.timeout(patience):
-            return "", await aside(lambda: hardware.look_once(config))
-    except TimeoutError:
-        problem = f"no answer within {patience:g} s: it hangs"
+        return "", await in_time(lambda: hardware.look_once(config), patience)
     except DragoonError as error:
-        problem = error.message
-    return problem, Unread(f"the driver cannot be asked: {problem}")
+        return error.message, Unread(f"the driver cannot be asked: {error.message}")
+
+
+async def _ask(look: Callable[[], T | Unread], patience: float) -> T | Unread:
+    try:
+        return await in_time(look, patience)
+    except DragoonError as error:
+        return Unread(error.message)
 
 
 def driver_files(config: PluginConfig, inventory: Inventory | Unread) -> DriverFiles | Unread:
