@@ -21,7 +21,7 @@ from realcluster.apiserver import ApiServer, is_healthy
 from realcluster.cluster import Cluster
 from realcluster.failure import ClusterError
 from realcluster.slots import Slot
-from realcluster.state import Process, edit
+from realcluster.state import Process
 from realcluster.waiting import wait_for
 
 KUEUE = "kueue"
@@ -44,6 +44,7 @@ def install(
 ) -> None:
     """Put Kueue into a cluster, or what is missing of it; return when its webhooks answer.
 
+    One that runs with other feature gates is started anew with these.
     device_classes: resource names of quota, and the DeviceClasses that each counts.
     """
     state = cluster.state
@@ -63,9 +64,8 @@ def install(
     command = [str(program), f"--config={config}", f"--kubeconfig={kubeconfig}"]
     # The visibility server is an API of its own, which nobody here asks.
     command.append(f"--feature-gates={','.join(filter(None, (_GATES, feature_gates)))}")
-    with edit(cluster.state_file) as changed:
-        log = Path(state.folder, "logs", f"{KUEUE}.log")
-        changed.processes.setdefault(KUEUE, Process(command, str(log)))
+    log = Path(state.folder, "logs", f"{KUEUE}.log")
+    processes.record(cluster.state_file, KUEUE, Process(command, str(log)))
     cluster.start(KUEUE)
     _wait(cluster, slot, _serving(folder))
 

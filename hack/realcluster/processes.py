@@ -15,6 +15,7 @@ from realcluster.state import Process, edit
 MARK = "DRAGOON_CLUSTER_FOLDER"
 
 _TAIL_LINES = 15
+_GRACE_S = 10.0
 
 
 def is_alive(process: Process) -> bool:
@@ -34,7 +35,18 @@ def start(state_file: Path, name: str) -> None:
         process.start_time = _start_time(process.pid)
 
 
-def stop(state_file: Path, name: str, *, grace: float = 10.0) -> None:
+def record(state_file: Path, name: str, process: Process) -> None:
+    """Record how a component is started; one that was started in another way is stopped first."""
+    with edit(state_file) as state:
+        known = state.processes.get(name)
+        if known is not None and known.command == process.command:
+            return
+        if known is not None and known.pid is not None:
+            terminate(known.pid, known.start_time, grace=_GRACE_S)
+        state.processes[name] = process
+
+
+def stop(state_file: Path, name: str, *, grace: float = _GRACE_S) -> None:
     """Stop a recorded process: SIGTERM, then SIGKILL after the grace period."""
     with edit(state_file) as state:
         process = _named(state.processes, name)

@@ -56,6 +56,28 @@ def test_start_is_recorded_and_done_once(state_file: Path) -> None:
     assert recorded(state_file, "sleeper") == first
 
 
+def test_what_is_recorded_as_it_was_goes_on(state_file: Path) -> None:
+    processes.start(state_file, "sleeper")
+    first = recorded(state_file, "sleeper")
+    processes.record(state_file, "sleeper", Process(list(first.command), first.log))
+    assert recorded(state_file, "sleeper") == first
+    assert processes.is_alive(first)
+
+
+def test_what_is_recorded_otherwise_is_stopped_and_started_in_the_new_way(
+    state_file: Path,
+) -> None:
+    processes.start(state_file, "sleeper")
+    first = recorded(state_file, "sleeper")
+    command = ["/bin/sleep", "700"]
+    processes.record(state_file, "sleeper", Process(command, first.log))
+    assert not processes.is_alive(first)
+    processes.start(state_file, "sleeper")
+    again = recorded(state_file, "sleeper")
+    assert processes.is_alive(again)
+    assert again.command == command
+
+
 def test_stop_and_start_gives_another_process(state_file: Path) -> None:
     processes.start(state_file, "sleeper")
     first = recorded(state_file, "sleeper")
