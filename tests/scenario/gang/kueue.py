@@ -92,6 +92,20 @@ class Kueue:
             },
         )
 
+    async def deactivate(self, name: str) -> None:
+        """A check has rejected it: it loses its quota, and a person has to activate it again."""
+        await self._activity(name, active=False)
+        raw = await self.see(name)
+        conditions = [_condition("Evicted", reason="Deactivated")]
+        await self._write(
+            raw, {"conditions": conditions, "admission": None, "admissionChecks": [_pending()]}
+        )
+
+    async def activate(self, name: str) -> None:
+        """A person has done so, and there is quota."""
+        await self._activity(name, active=True)
+        await self.reserve(name)
+
     async def admit(self, name: str) -> None:
         """All its checks are ready."""
         raw = await self.see(name)
@@ -195,6 +209,11 @@ class Kueue:
                 "metadata": {"name": name, **space, **meta},
                 "spec": spec,
             },
+        )
+
+    async def _activity(self, name: str, *, active: bool) -> None:
+        await self._bed.api.patch(
+            self.apis.workloads, name, {"spec": {"active": active}}, namespace=SPACE
         )
 
     async def _write(self, raw: Object, status: Object) -> None:

@@ -219,6 +219,19 @@ async def test_one_that_no_node_could_take_is_rejected_and_one_that_may_fit_one_
         await kueue.reaches("waits", "Retry")
 
 
+async def test_one_that_a_person_activates_again_has_its_whole_time_once_more() -> None:
+    async with setting() as (bed, kueue), bed.controller(kueue_reject_seconds=0.001):
+        await bed.template("six", 6)
+        await kueue.queued("huge", 1, template="six")
+        await kueue.reaches("huge", "Retry")
+        await kueue.take_back("huge")
+        await kueue.reserve("huge")
+        await kueue.reaches("huge", "Rejected")
+        await kueue.deactivate("huge")
+        await kueue.activate("huge")
+        await kueue.reaches("huge", "Retry")
+
+
 async def test_a_cluster_that_has_just_come_up_rejects_nothing() -> None:
     async with setting(nodes=0) as (bed, kueue), bed.controller():
         await kueue.queued("early", 1)

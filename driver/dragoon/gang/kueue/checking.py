@@ -3,7 +3,7 @@
 import asyncio
 import time
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Final
@@ -119,6 +119,8 @@ class Checker:
             self._drop(uid)
         if change.new is not None:
             self._keys[change.new.ref.uid] = change.key
+            if change.new.is_over or not self._ours(change.new):
+                self._memory.pop(change.new.ref.uid, None)
             self._changed(change.key)
 
     def _check(self, change: Change[Check]) -> None:
@@ -128,13 +130,12 @@ class Checker:
                 self._changed(workload.key)
 
     def _pod(self, uid: str) -> None:
-        key = self._keys.get(uid)
-        if key is not None:
+        if (key := self._keys.get(uid)) is not None:
             self._changed(key)
 
     def _changed(self, key: Key) -> None:
         workload = self._workloads.get(key.name, key.namespace)
-        rested = 0.0 if workload is None else self._memory[workload.ref.uid].rested
+        rested = 0.0 if workload is None else self._memory.get(workload.ref.uid, Memory()).rested
         if rested > self._clock():
             self._queue.add_at(key, rested)
         else:
@@ -173,9 +174,8 @@ class Checker:
 
     def _sent_back(self) -> list[Key]:
         """Those that wait for the time of their next try, with or without their quota."""
-        found = [one for one in self._workloads.values() if one.waits]
-        found.sort(key=lambda one: (-one.priority, one.created, str(one)))
-        return [one.key for one in found]
+        found = (one for one in self._workloads.values() if one.waits)
+        return [o.key for o in sorted(found, key=lambda o: (-o.priority, o.created, str(o)))]
 
     async def _guarded(self, key: Key, *, waking: bool = False) -> float:
         """A look; one that fails comes again and costs nobody else. Seconds of planning."""
@@ -230,10 +230,10 @@ class Checker:
         return seconds
 
     def _view(self, workload: Workload, answer: Answer | None, *, waking: bool) -> View:
-        memory, uid = self._memory[workload.ref.uid], workload.ref.uid
+        memory, uid = self._memory.get(workload.ref.uid, Memory()), workload.ref.uid
         return View(
             workload,
-            self._ours(one.name for one in workload.checks),
+            self._ours(workload),
             self._now(),
             self._clock(),
             self._since,
@@ -247,9 +247,9 @@ class Checker:
             waking=waking,
         )
 
-    def _ours(self, names: Iterable[str]) -> frozenset[str]:
-        """Of these checks those that are ours."""
-        found = ((name, self._checks.get(name)) for name in names)
+    def _ours(self, workload: Workload) -> frozenset[str]:
+        """The names of its checks that are ours."""
+        found = ((one.name, self._checks.get(one.name)) for one in workload.checks)
         return frozenset(
             name for name, check in found if check is not None and check.controller == CONTROLLER
         )
@@ -262,17 +262,10 @@ class Checker:
         self._reporter.promises(len(self._rooms))
         memory.rebuilt |= hold
         memory.rested = self._clock() + max(self._replan, _SHARE * asked.seconds)
-        answer = asked.answer
-        if answer.verdict is not Verdict.NEVER:
-            memory.never_since = None
-            return asked
-        if memory.never_since is None:
-            memory.never_since = self._clock()
-        lasted = self._clock() - memory.never_since
-        return Asked(replace(answer, never_for=lasted), asked.seconds)
+        lasted = memory.never_for(self._clock(), never=asked.answer.verdict is Verdict.NEVER)
+        return Asked(replace(asked.answer, never_for=lasted), asked.seconds)
 
     async def _carry_out(self, key: Key, workload: Workload, actions: Collection[Action]) -> None:
-        memory = self._memory[workload.ref.uid]
         for action in actions:
             match action:
                 case Drop(why):
@@ -281,13 +274,15 @@ class Checker:
                 case Again(tick):
                     self._queue.add_at(key, tick)
                 case Wake():
+                    memory = self._memory[workload.ref.uid]
                     self._workloads.observe(await self._executor.wake(action))
                     memory.not_before = 0.0
                     _log.info("workload woken", workload=str(workload))
                 case Say():
-                    await self._say(workload, action, memory)
+                    await self._say(workload, action)
 
-    async def _say(self, workload: Workload, action: Say, memory: Memory) -> None:
+    async def _say(self, workload: Workload, action: Say) -> None:
+        memory = self._memory[workload.ref.uid]
         self._workloads.observe(await self._executor.say(action))
         if action.state is None:
             memory.known, memory.reminded = action.message, self._clock()

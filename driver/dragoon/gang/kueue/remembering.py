@@ -32,3 +32,12 @@ class Memory:
     reminded: float = 0.0
     rebuilt: bool = False
     rested: float = 0.0
+
+    def never_for(self, tick: float, *, never: bool) -> float:
+        """Seconds for which the answer has been NEVER, by whether the one of this tick is."""
+        if not never:
+            self.never_since = None
+            return 0.0
+        if self.never_since is None:
+            self.never_since = tick
+        return tick - self.never_since
