@@ -5,6 +5,7 @@ import json
 import os
 import pty
 import re
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -119,3 +120,20 @@ def test_programs_get_versioned_data_and_nothing_else_on_stdout(name: str) -> No
     assert found == yaml.safe_load(as_yaml.stdout)
     assert found["apiVersion"] == "diagnose.dragoon.dev/v1"
     assert found["kind"]
+
+
+def test_an_interrupt_ends_with_130_and_without_a_traceback(tmp_path: Path) -> None:
+    nowhere = ("--kubelet-root", str(tmp_path / "none"), "--wait", "10m")
+    process = subprocess.Popen(
+        [sys.executable, "-m", "dragoon", "check", "--category", "kubelet", *nowhere],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stderr is not None
+    assert process.stderr.readline() == "note: KUBELET001, looking again\n"
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=SECONDS)
+    assert process.returncode == 130
+    assert out == ""
+    assert "Traceback" not in err

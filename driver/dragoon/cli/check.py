@@ -1,9 +1,11 @@
 """`dragoon check`: what is wrong with this node and this cluster, and what to do about it."""
 
 import asyncio
+import functools
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import click
 
@@ -13,7 +15,9 @@ from dragoon.app.config import PluginConfig
 from dragoon.cli import exits, settings
 from dragoon.cli.asking import kubeconfig_option
 from dragoon.cli.cluster_source import looking_at
-from dragoon.cli.output import Form, form_option, print_data, print_next
+from dragoon.cli.durations import SECONDS, timeout_option
+from dragoon.cli.output import Form, form_option, print_data, print_next, print_table
+from dragoon.cli.waiting import until
 from dragoon.diagnose.checking import (
     CATEGORIES,
     OF_CLUSTER,
@@ -21,14 +25,18 @@ from dragoon.diagnose.checking import (
     Evidence,
     Report,
     Result,
+    rules,
     run,
 )
-from dragoon.diagnose.codes import API_VERSION
+from dragoon.diagnose.codes import API_VERSION, SEVERITIES, Severity
 from dragoon.errors import ConfigError, InvalidInputError
+from dragoon.prepare.clock import LoopClock
 
 _SHOWN: Final = 10
 _COLOURS: Final = {"error": "red", "warning": "yellow", "info": "blue"}
 _PATH: Final = click.Path(path_type=Path)
+
+FailOn = Severity | Literal["never"]
 
 
 @click.command()
@@ -40,6 +48,20 @@ _PATH: Final = click.Path(path_type=Path)
     help=f"Only these: {', '.join(CATEGORIES)}.  In a pod of the cluster: api,gang.",
 )
 @click.option("--pre", is_flag=True, help="Only what can be checked before anything is installed.")
+@click.option("--list", "listing", is_flag=True, help="Only say which checks there are.")
+@click.option(
+    "--wait",
+    type=SECONDS,
+    metavar="DURATION",
+    help="Look again until nothing as bad as --fail-on is found, or this time is over: 30s, 5m.",
+)
+@click.option(
+    "--fail-on",
+    type=click.Choice([*SEVERITIES, "never"]),
+    default="error",
+    show_default=True,
+    help="Where something at least so bad is found, end with 1.",
+)
 @click.option("--snapshot", type=_PATH, help="Check this saved cluster instead of the live one.")
 @kubeconfig_option
 @click.option(
@@ -51,6 +73,7 @@ _PATH: Final = click.Path(path_type=Path)
     *hardware.SETTINGS,
     *("driver_name", "kubelet_root", "state_dir", "cdi_root", "cgroup_root", "listen"),
 )
+@timeout_option
 @form_option
 def command(
     *,
@@ -59,6 +82,10 @@ def command(
     snapshot: Path | None,
     kubeconfig: Path | None,
     runtime_config: Path | None,
+    listing: bool,
+    wait: float | None,
+    fail_on: FailOn,
+    timeout: float,
     form: Form,
     **options: Any,
 ) -> int:
@@ -67,12 +94,19 @@ def command(
     On a node it needs neither the API server nor a plugin that runs; from elsewhere it looks at the
     cluster alone. Nothing is changed: what is asked of the API server as a dry run is never stored.
     What cannot be looked at is not checked, and told with the reason and the missing right. Ends with
-    1 where there is an error, with 3 where nothing could be checked. docs/checks.md has every code.
+    1 where something as bad as --fail-on is found, with 3 where nothing could be checked. docs/checks.md has every code.
     """
     categories = _categories(wanted)
+    if listing:
+        _print_list(categories, form, before=pre)
+        return exits.FINE
+    if wait is not None and snapshot is not None:
+        raise InvalidInputError(
+            "--wait: found with --snapshot, allowed is a cluster that can change"
+        )
     config = settings.load(options)
-    evidence = asyncio.run(_gather(config, categories, snapshot, kubeconfig, runtime_config))
-    report = run(evidence, categories, before=pre)
+    place = _Place(config, categories, snapshot, kubeconfig, runtime_config, timeout)
+    report = asyncio.run(_report(place, wait or 0.0, fail_on, before=pre))
     if form == "table":
         for category in categories:
             _print(category, [one for one in report.results if one.category == category], snapshot)
@@ -82,7 +116,14 @@ def command(
     print_next(looking_at(first or "dragoon status", snapshot))
     if report.is_blind:
         return exits.UNREACHABLE
-    return exits.FINE if report.is_fine else exits.FINDINGS
+    return exits.FINDINGS if _bad(report, fail_on) else exits.FINE
+
+
+def _bad(report: Report, fail_on: FailOn) -> list[str]:
+    """The codes of what is at least that bad."""
+    if fail_on == "never":
+        return []
+    return [one.check.code for one in report.results if one.is_as_bad_as(fail_on)]
 
 
 def _categories(wanted: tuple[str, ...]) -> tuple[str, ...]:
@@ -96,28 +137,57 @@ def _categories(wanted: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(name for name in CATEGORIES if not names or name in names)
 
 
-async def _gather(
-    config: PluginConfig,
-    categories: tuple[str, ...],
-    snapshot: Path | None,
-    kubeconfig: Path | None,
-    runtime: Path | None,
-) -> Evidence:
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """Where to look. runtime: what the runtime printed; timeout: seconds for the driver."""
+
+    config: PluginConfig
+    categories: tuple[str, ...]
+    snapshot: Path | None
+    kubeconfig: Path | None
+    runtime: Path | None
+    timeout: float
+
+
+async def _report(place: _Place, seconds: float, fail_on: FailOn, *, before: bool) -> Report:
+    """What is found; looks again for so many seconds while that is bad, or nothing."""
+    # Each text once: what does not change is not told again.
+    note = functools.cache(lambda text: click.echo(f"note: {text}, looking again", err=True))
+
+    async def look() -> Report:
+        return run(await _gather(place), place.categories, before=before)
+
+    def tell(report: Report) -> None:
+        note(", ".join(_bad(report, fail_on)) or "nothing could be checked")
+
+    return await until(
+        look,
+        lambda report: not report.is_blind and not _bad(report, fail_on),
+        seconds,
+        LoopClock(),
+        tell,
+    )
+
+
+async def _gather(place: _Place) -> Evidence:
     from dragoon.app.evidence import node  # noqa: PLC0415 - grpc: not for --help
 
+    config, categories = place.config, place.categories
     evidence = Evidence(driver_name=config.driver_name)
     explicit = len(categories) < len(CATEGORIES)
     if not set(OF_NODE).isdisjoint(categories):
         # Whoever names what only a node has means this machine, whatever it looks like.
-        here = snapshot is None and (
+        here = place.snapshot is None and (
             node.is_node(config) or (explicit and "state" not in categories)
         )
         evidence = (
-            await node.gather(evidence, config, runtime) if here else node.elsewhere(evidence)
+            await node.gather(evidence, config, place.runtime, patience=place.timeout)
+            if here
+            else node.elsewhere(evidence)
         )
     if set(OF_CLUSTER).isdisjoint(categories):
         return evidence
-    return await _of_cluster(evidence, snapshot, kubeconfig)
+    return await _of_cluster(evidence, place.snapshot, place.kubeconfig)
 
 
 async def _of_cluster(
@@ -139,6 +209,19 @@ async def _of_cluster(
         return await cluster.gather(evidence, api, source=api.server)
     finally:
         await api.close()
+
+
+def _print_list(categories: tuple[str, ...], form: Form, *, before: bool) -> None:
+    """The checks themselves, one line each."""
+    known = [(name, rule.check) for name, rule in rules(categories, before=before)]
+    if form == "table":
+        print_table(
+            ("CODE", "CATEGORY", "SEVERITY", "FINDS"),
+            [(one.code, name, one.severity, one.title) for name, one in known],
+        )
+        return
+    items = [{"category": name, **one.data()} for name, one in known]
+    print_data({"apiVersion": API_VERSION, "kind": "CheckDefinitionList", "items": items}, form)
 
 
 def _data(report: Report) -> dict[str, Any]:

@@ -6,12 +6,14 @@ page.
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Any, Final, Literal, get_args
 
 API_VERSION: Final = "diagnose.dragoon.dev/v1"
 """Of everything that the commands print as data."""
 
 Severity = Literal["error", "warning", "info"]
+SEVERITIES: Final[tuple[Severity, ...]] = get_args(Severity)
+"""The worst first."""
 
 PAGE: Final = "docs/checks.md"
 
@@ -30,6 +32,17 @@ class Check:
     def anchor(self) -> str:
         """Where the documentation says more."""
         return f"{PAGE}#{self.code.lower()}"
+
+    def data(self) -> dict[str, Any]:
+        """For JSON and YAML: the check itself, not what it found."""
+        return {
+            "code": self.code,
+            "severity": self.severity,
+            "title": self.title,
+            "why": self.why,
+            "remedy": self.remedy,
+            "docs": self.anchor,
+        }
 
 
 def overview(checks: Iterable[Check]) -> Iterator[str]:

@@ -135,3 +135,80 @@ def test_an_unknown_category_is_wrong_usage(capsys: Capture) -> None:
     assert "found 'disk', allowed are host, runtime, kubelet, api, state, gang" in (
         capsys.readouterr().err
     )
+
+
+@pytest.mark.parametrize(
+    ("fail_on", "code"), [("error", 0), ("warning", 1), ("info", 1), ("never", 0)]
+)
+def test_the_exit_code_is_for_what_is_as_bad_as_one_says(
+    fail_on: str, code: int, tmp_path: Path, capsys: Capture
+) -> None:
+    known = snapshot(slice_(H100), node()).replacing(version="v1.36.0")
+    saving.save(known, tmp_path / "saved")
+    options = ("--category", "api", "--snapshot", str(tmp_path / "saved"))
+    assert main.run(["check", *options, "--fail-on", fail_on]) == code
+    assert "warning API002" in capsys.readouterr().out
+
+
+def test_what_never_fails_still_says_with_3_that_nothing_could_be_checked(
+    nowhere: tuple[str, ...],
+) -> None:
+    assert main.run(["check", *nowhere, "--fail-on", "never"]) == 3
+
+
+async def test_it_looks_again_until_what_was_wrong_is_right(
+    cluster: tuple[ClusterWorld, str], nowhere: tuple[str, ...], capsys: Capture
+) -> None:
+    world, kubeconfig = cluster
+    taken = world.admission.pop(PODS)
+    options = ("--category", "gang", "--kubeconfig", kubeconfig, *nowhere)
+    checking = asyncio.ensure_future(run("check", *options, "--wait", "10m"))
+    told = ""
+    while "note: GANG001, looking again\n" not in told:
+        await asyncio.sleep(0)
+        told += capsys.readouterr().err
+    world.admission[PODS] = taken
+    assert await checking == 0
+    assert "gang: 6 of 6 checked, fine" in capsys.readouterr().out
+
+
+async def test_when_the_time_is_over_the_last_find_is_told_once(
+    cluster: tuple[ClusterWorld, str], nowhere: tuple[str, ...], capsys: Capture
+) -> None:
+    world, kubeconfig = cluster
+    del world.admission[PODS]
+    options = ("--category", "gang", "--kubeconfig", kubeconfig, *nowhere)
+    assert await run("check", *options, "--wait", "1ms") == 1
+    assert capsys.readouterr().out.count("error GANG001") == 1
+
+
+def test_a_saved_cluster_is_not_waited_for(tmp_path: Path, capsys: Capture) -> None:
+    saving.save(snapshot(node()), tmp_path / "saved")
+    assert main.run(["check", "--snapshot", str(tmp_path / "saved"), "--wait", "5m"]) == 2
+    assert "--wait: found with --snapshot" in capsys.readouterr().err
+
+
+def test_the_checks_are_listed_one_a_line_without_looking_anywhere(
+    nowhere: tuple[str, ...], capsys: Capture
+) -> None:
+    assert main.run(["check", "--list", *nowhere]) == 0
+    header, *lines = capsys.readouterr().out.splitlines()
+    assert header.split() == ["CODE", "CATEGORY", "SEVERITY", "FINDS"]
+    known = {rule.check.code: name for name, rules in CATEGORIES.items() for rule in rules}
+    assert {line.split()[0]: line.split()[1] for line in lines} == known
+    assert len(lines) == len(known)
+
+
+def test_the_list_is_data_too_and_of_the_categories_that_are_asked_for(capsys: Capture) -> None:
+    assert main.run(["check", "--list", "--category", "gang", "-o", "json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert (found["apiVersion"], found["kind"]) == (
+        "diagnose.dragoon.dev/v1",
+        "CheckDefinitionList",
+    )
+    assert {one["category"] for one in found["items"]} == {"gang"}
+    first = found["items"][0]
+    assert (first["code"], first["severity"]) == ("GANG001", "error")
+    assert first["docs"] == "docs/checks.md#gang001"
+    assert main.run(["check", "--list", "--pre", "--category", "state", "-o", "json"]) == 0
+    assert json.loads(capsys.readouterr().out)["items"] == []

@@ -15,6 +15,7 @@ from dragoon.diagnose.checking.run import (
     OF_NODE,
     Report,
     Result,
+    rules,
     run,
 )
 
@@ -27,5 +28,6 @@ __all__ = [
     "Report",
     "Result",
     "Unread",
+    "rules",
     "run",
 ]

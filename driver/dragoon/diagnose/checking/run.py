@@ -1,12 +1,12 @@
 """Runs the checks of some categories over what was gathered."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
 from dragoon.diagnose.checking import api, gang, host, kubelet, runtime, state
 from dragoon.diagnose.checking.evidence import Evidence, NotReadError, Problem, Rule
-from dragoon.diagnose.codes import Check
+from dragoon.diagnose.codes import SEVERITIES, Check, Severity
 
 CATEGORIES: Final[Mapping[str, tuple[Rule, ...]]] = {
     "host": host.RULES,
@@ -42,6 +42,11 @@ class Result:
             return "not checked"
         return self.check.severity if self.problems else "ok"
 
+    def is_as_bad_as(self, severity: Severity) -> bool:
+        """Whether it found something, and that is at least so bad."""
+        bad = SEVERITIES[: SEVERITIES.index(severity) + 1]
+        return bool(self.problems) and self.check.severity in bad
+
     def data(self) -> dict[str, Any]:
         """For JSON and YAML."""
         return {
@@ -73,7 +78,7 @@ class Report:
     @property
     def is_fine(self) -> bool:
         """No error; warnings are fine."""
-        return not any(one.state == "error" for one in self.results)
+        return not any(one.is_as_bad_as("error") for one in self.results)
 
     @property
     def is_blind(self) -> bool:
@@ -86,13 +91,16 @@ def run(
 ) -> Report:
     """Makes the checks of some categories; before: only those that make sense before an install."""
     return Report(
-        tuple(
-            _result(name, rule, evidence)
-            for name in categories
-            for rule in CATEGORIES[name]
-            if rule.before or not before
-        )
+        tuple(_result(name, rule, evidence) for name, rule in rules(categories, before=before))
     )
+
+
+def rules(categories: Iterable[str], *, before: bool = False) -> Iterator[tuple[str, Rule]]:
+    """The checks of some categories, each with its category; before: as for `run`."""
+    for name in categories:
+        for rule in CATEGORIES[name]:
+            if rule.before or not before:
+                yield name, rule
 
 
 def _result(category: str, rule: Rule, evidence: Evidence) -> Result:
