@@ -1,17 +1,15 @@
 """Taints that keep a device from being allocated. Source: dra-api.md C.8."""
 
 from collections.abc import Iterable
-from typing import Final
 
 from dragoon.allocator.model import Request, Taint
-
-_EFFECTS: Final = frozenset(("NoSchedule", "NoExecute"))
+from dragoon.api.names import KEEPS_OFF
 
 
 def preventing(taints: Iterable[Taint], request: Request) -> Taint | None:
     """The first taint that the request does not tolerate; None and unknown effects are ignored."""
     for taint in taints:
-        if taint.effect in _EFFECTS and not any(
+        if taint.effect in KEEPS_OFF and not any(
             toleration.tolerates(taint) for toleration in request.tolerations
         ):
             return taint

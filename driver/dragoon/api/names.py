@@ -41,6 +41,12 @@ TAINT_NVLINK: Final = "dragoon.dev/nvlink"
 TAINT_UNWATCHED: Final = "dragoon.dev/unwatched"
 """The card does not report its errors."""
 
+KEEPS_OFF: Final = frozenset(("NoSchedule", "NoExecute"))
+"""Effects of taints that keep new pods off a node, and new claims off a device."""
+
+ENDED: Final = frozenset(("Succeeded", "Failed"))
+"""Phases of pods whose containers have all ended, for good."""
+
 LABEL_FORMS: Final = "dragoon.dev/forms"
 """On a Node: in which forms its GPUs are published, `whole_shared_mig`."""
 LABEL_GANG_ONLY: Final = "dragoon.dev/gang-only"

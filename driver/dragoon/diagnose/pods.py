@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
+from dragoon.api.names import ENDED
 from dragoon.diagnose.counting import counted_claim
 from dragoon.diagnose.documents import Origin
 from dragoon.diagnose.linting import shapes
@@ -72,7 +73,7 @@ def _wrong(claim: Raw) -> Iterator[str]:
 
 def has_ended(pod: Raw) -> bool:
     """Whether the pod is over: it holds nothing any more, and waits for nothing."""
-    return mapping(pod.get("status")).get("phase") in {"Succeeded", "Failed"}
+    return mapping(pod.get("status")).get("phase") in ENDED
 
 
 def is_allocated(claim: Raw) -> bool:

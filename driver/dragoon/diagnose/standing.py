@@ -13,7 +13,7 @@ from dragoon.allocator.model import Device, Node
 from dragoon.allocator.pools import Pool
 from dragoon.allocator.usage import UNUSED, PoolUsage
 from dragoon.api import gang
-from dragoon.api.names import DRIVER_NAME
+from dragoon.api.names import DRIVER_NAME, KEEPS_OFF
 from dragoon.diagnose.checking import installed
 from dragoon.diagnose.cluster import Cluster
 from dragoon.diagnose.codes import API_VERSION
@@ -206,7 +206,7 @@ def _devices(
     for _, device in pool.devices():
         holds = (*usage.exclusive.get(device.name, ()), *usage.shared.get(device.name, ()))
         taints = tuple(str(one) for one in pool.taints(device))
-        kept_off = any(one.effect in installed.KEEPS_OFF for one in pool.taints(device))
+        kept_off = any(one.effect in KEEPS_OFF for one in pool.taints(device))
         yield DeviceStanding(
             device.name,
             forms.get((pool.id.pool, device.name), "?"),

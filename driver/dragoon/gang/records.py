@@ -12,11 +12,11 @@ from dragoon.allocator.gang.model import Amounts
 from dragoon.allocator.gang.reading import pod_amounts
 from dragoon.api import gang
 from dragoon.api.gang import Owner
+from dragoon.api.names import ENDED
 from dragoon.errors import InvalidInputError
 
 Raw = Mapping[str, Any]
 
-_ENDED: Final = frozenset(("Succeeded", "Failed"))
 _KEPT_METADATA: Final = (
     "name",
     "namespace",
@@ -132,7 +132,7 @@ def pod_record(raw: Raw) -> PodRecord:
         created=meta.get("creationTimestamp") or "",
         node=spec.get("nodeName") or "",
         nominated=status.get("nominatedNodeName") or "",
-        ended=phase in _ENDED,
+        ended=phase in ENDED,
         succeeded=phase == "Succeeded",
         deleting=bool(meta.get("deletionTimestamp")),
         waits=bool(gates),

@@ -16,10 +16,10 @@ from typing import Any
 
 from dragoon.api import claims
 from dragoon.api.claims import ClaimRef
+from dragoon.api.names import ENDED
 from dragoon.errors import ApiError
 from dragoon.kube.port import CLAIMS, PODS, Api
 
-_FINISHED = frozenset({"Succeeded", "Failed"})
 _CONTAINERS = ("containerStatuses", "initContainerStatuses", "ephemeralContainerStatuses")
 
 
@@ -62,7 +62,7 @@ def _runs_here(pod: Mapping[str, Any], node: str) -> bool:
     return (
         pod.get("spec", {}).get("nodeName") == node
         and not pod["metadata"].get("deletionTimestamp")
-        and status.get("phase") not in _FINISHED
+        and status.get("phase") not in ENDED
         and any("running" in (c.get("state") or {}) for c in _containers(status))
     )
 

@@ -10,10 +10,10 @@ from typing import Final
 from dragoon.allocator.gang.model import Amounts, NodeFacts, PodAsk
 from dragoon.allocator.model import Node, NodeSelection, Raw, Taint
 from dragoon.allocator.nodes import matches
+from dragoon.api.names import KEEPS_OFF
 from dragoon.errors import DragoonError
 
 UNSCHEDULABLE: Final = Taint("node.kubernetes.io/unschedulable", "", "NoSchedule")
-_PREVENTING: Final = frozenset(("NoSchedule", "NoExecute"))
 PODS: Final = "pods"
 """The resource that is the number of pods."""
 
@@ -66,6 +66,6 @@ def shown(resource: str, amount: int) -> str:
 def _taint(pod: PodAsk, node: NodeFacts) -> str:
     taints = (*node.taints, UNSCHEDULABLE) if node.unschedulable else node.taints
     for taint in taints:
-        if taint.effect in _PREVENTING and not any(one.tolerates(taint) for one in pod.tolerations):
+        if taint.effect in KEEPS_OFF and not any(one.tolerates(taint) for one in pod.tolerations):
             return f"node taint {taint.key}{f'={taint.value}' if taint.value else ''}"
     return ""

@@ -13,11 +13,11 @@ from dragoon.allocator.amounts import nanos
 from dragoon.allocator.fields import items, required
 from dragoon.allocator.gang.model import Amounts, NodeFacts, PodAsk, Slot
 from dragoon.allocator.model import Raw, Taint, Toleration
+from dragoon.api.names import ENDED
 from dragoon.errors import InvalidInputError
 
 _NANOS_PER_MILLI: Final = 10**6
 _NANOS_PER_ONE: Final = 10**9
-_ENDED: Final = frozenset(("Succeeded", "Failed"))
 _POD_LEVEL: Final = ("cpu", "memory")
 """Resources that a pod can ask for as a whole; huge pages besides."""
 _DEFAULT_PODS: Final = 110
@@ -68,7 +68,7 @@ def node_facts(node: Raw, pods: Iterable[Raw] = ()) -> NodeFacts:
     used: dict[str, int] = {}
     count = 0
     for pod in pods:
-        if (pod.get("status") or {}).get("phase") in _ENDED:
+        if (pod.get("status") or {}).get("phase") in ENDED:
             continue
         count += 1
         for resource, amount in pod_amounts(pod).items():

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from dragoon.allocator.model import Node
-from dragoon.api.names import TAINT_FORM_WITHDRAWN, TAINT_GANG_ONLY, TAINT_OTHER_OWNER
+from dragoon.api.names import KEEPS_OFF, TAINT_FORM_WITHDRAWN, TAINT_GANG_ONLY, TAINT_OTHER_OWNER
 from dragoon.diagnose.checking import installed
 from dragoon.diagnose.checking.evidence import Evidence, Problem, Rule, known
 from dragoon.diagnose.cluster import Cluster
@@ -138,7 +138,7 @@ def _tainted(evidence: Evidence) -> Iterator[Problem]:
     snapshot = known(evidence.cluster)
     for device in installed.devices_of(snapshot, evidence.driver_name):
         for taint in device.taints:
-            if taint.get("key") not in _WANTED and taint.get("effect") in installed.KEEPS_OFF:
+            if taint.get("key") not in _WANTED and taint.get("effect") in KEEPS_OFF:
                 value = f"={taint['value']}" if taint.get("value") else ""
                 yield Problem(
                     f"device {device.pool}/{device.name}",

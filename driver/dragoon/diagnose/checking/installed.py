@@ -17,9 +17,6 @@ OURS: Final = "dragoon"
 PLUGIN: Final = "plugin"
 CONTROLLER: Final = "controller"
 
-KEEPS_OFF: Final = frozenset(("NoSchedule", "NoExecute"))
-"""Effects of a taint that keep new claims off a device."""
-
 _CLASSES: Final = {"gpu": CLASS_GPU, "mig": CLASS_MIG, "shared": CLASS_SHARED}
 
 

@@ -7,7 +7,6 @@ from typing import Any, Final
 from dragoon import quantity
 from dragoon.api import names
 from dragoon.api.forms import Form
-from dragoon.diagnose.checking import installed
 from dragoon.diagnose.manifests import Raw, listed, mapping, text
 from dragoon.diagnose.mapping.model import NO_MEMORY, Card, Hold, State
 from dragoon.errors import DragoonError
@@ -126,7 +125,7 @@ def _taints(device: Raw) -> Iterator[Raw]:
 
 
 def _keeps_off(device: Raw) -> bool:
-    return any(one.get("effect") in installed.KEEPS_OFF for one in _taints(device))
+    return any(one.get("effect") in names.KEEPS_OFF for one in _taints(device))
 
 
 def _first(devices: Iterable[Raw], name: str) -> str:

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
 
 from dragoon import quantity
+from dragoon.api.names import KEEPS_OFF
 from dragoon.diagnose.linting.devices import published
 from dragoon.diagnose.manifests import Raw, listed, mapping, text
 from dragoon.diagnose.remedies import selectors
@@ -15,7 +16,6 @@ from dragoon.quantity import Quantity
 _MAX_DEVICES: Final = 32
 """Devices of one claim (resource.k8s.io/v1 AllocationResultsMaxSize)."""
 _MIB: Final = 2**20
-_PREVENTING: Final = frozenset(("NoSchedule", "NoExecute"))
 
 
 def changes(claim: Raw, snapshot: ClusterSnapshot) -> list[Change]:
@@ -127,7 +127,7 @@ def _tolerations(claim: Raw, fields: Fields, taints_there: Sequence[Raw]) -> Ite
     taints = {
         (text(taint.get("key")), text(taint.get("value")), text(taint.get("effect")))
         for taint in taints_there
-        if taint.get("effect") in _PREVENTING
+        if taint.get("effect") in KEEPS_OFF
     }
     known = listed(fields.raw.get("tolerations"))
     for key, value, effect in sorted(taints)[:MOST]:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from dragoon.api import device_status
 from dragoon.api.gang import GATE, Owner
+from dragoon.api.names import ENDED
 from dragoon.gang.protocol.model import Raw, Ref
 from dragoon.gang.protocol.viewing import ref
 from dragoon.gang.records import controller_of
@@ -65,7 +66,7 @@ def holder_of(claim: Raw, pods: Iterable[Raw], *, marked: str) -> Holder:
 
 
 def _has_ended(pod: Raw) -> bool:
-    return (pod.get("status") or {}).get("phase") in {"Succeeded", "Failed"}
+    return (pod.get("status") or {}).get("phase") in ENDED
 
 
 def _is_ready(status: Raw) -> bool:

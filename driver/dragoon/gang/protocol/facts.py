@@ -10,12 +10,11 @@ from dragoon.allocator.snapshot import Snapshot
 from dragoon.allocator.usage import Hold, holds_of
 from dragoon.api import gang
 from dragoon.api.gang_plan import Plan, PlannedClaim, PlannedMember, PlannedPool
-from dragoon.api.names import TAINT_GANG_ONLY
+from dragoon.api.names import KEEPS_OFF, TAINT_GANG_ONLY
 from dragoon.gang.protocol.actions import CreateRule
 from dragoon.gang.protocol.model import ClaimFacts, GangView, Kind, Member, Ref
 from dragoon.gang.protocol.objects import rule_name
 
-_EFFECTS: Final = frozenset(("NoSchedule", "NoExecute"))
 OURS: Final = frozenset((gang.TAINT, TAINT_GANG_ONLY))
 """Taints that are for everybody but gangs: fences, and nodes for gangs only."""
 
@@ -107,7 +106,7 @@ def needs_fence(view: GangView, pool: PoolId) -> bool:
     """Whether kube-scheduler may choose devices of a pool: not where all are for gangs only."""
     devices = published(view.snapshot.pools.get(pool)).values()
     return not devices or not all(
-        any(taint.key == TAINT_GANG_ONLY and taint.effect in _EFFECTS for taint in device.taints)
+        any(taint.key == TAINT_GANG_ONLY and taint.effect in KEEPS_OFF for taint in device.taints)
         for device in devices
     )
 
@@ -195,7 +194,7 @@ def _problem(snapshot: Snapshot, result: Mapping[str, Any], spoiled: AbstractSet
     rules = [rule.taint for rule in slices.rules if rule.device in {None, device.name}]
     tolerated = {one.get("key") or "" for one in result.get("tolerations") or ()}
     for taint in (*device.taints, *rules):
-        if taint.effect in _EFFECTS and (tolerated | OURS).isdisjoint({"", taint.key}):
+        if taint.effect in KEEPS_OFF and (tolerated | OURS).isdisjoint({"", taint.key}):
             return f"device {name} is tainted: {taint}"
     return ""
 

@@ -16,6 +16,7 @@ from dragoon.allocator import Snapshot
 from dragoon.allocator.model import PoolId
 from dragoon.api.gang import Owner
 from dragoon.api.gang_plan import Plan, PlannedClaim, PlannedMember, PlannedPool
+from dragoon.api.names import ENDED
 
 Raw = Mapping[str, Any]
 
@@ -63,7 +64,7 @@ class Member:
 
     @property
     def has_ended(self) -> bool:
-        return self.phase in {"Succeeded", "Failed"}
+        return self.phase in ENDED
 
     @property
     def is_alive(self) -> bool:
