@@ -10,6 +10,7 @@ import binascii
 import enum
 import zlib
 from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
 from typing import Any, Final
 
 import msgspec
@@ -136,6 +137,11 @@ class Plan(Wire, frozen=True, kw_only=True):
         """The nodes of its members, each once, in order."""
         placed = {member.node for member in self.members}
         return tuple(sorted(placed | {member.node for member in self.held}))
+
+
+def stamp(now: datetime) -> str:
+    """A time as journals and statuses have it (RFC 3339, seconds)."""
+    return now.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def pack(claims: Iterable[PlannedClaim]) -> str:

@@ -13,11 +13,10 @@ from dragoon.allocator.gang.concern import Concern, concern
 from dragoon.allocator.gang.model import Budget, GangAsk, NoRoom, Outcome, PlacementSnapshot
 from dragoon.allocator.gang.vacating import vacate
 from dragoon.api.gang import GangObject, Reservation
-from dragoon.api.gang_plan import pack
+from dragoon.api.gang_plan import pack, stamp
 from dragoon.gang.protocol import viewing
 from dragoon.gang.protocol.actions import RequestPlan
 from dragoon.gang.protocol.model import GangView, Proposal
-from dragoon.gang.protocol.rounds import stamp
 from dragoon.gang.questions import Questions
 from dragoon.gang.records import PodRecord
 from dragoon.gang.remembering import Case, Memory, Pace, Reporter

@@ -5,12 +5,12 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Final
 
+from dragoon.api.gang_plan import stamp
 from dragoon.gang.kueue.actions import Action, Again, Ask, Drop, Say, SetConditions, Wake
 from dragoon.gang.kueue.answering import Answer, Verdict
 from dragoon.gang.kueue.apis import CONTROLLER
 from dragoon.gang.kueue.members import podset_updates
 from dragoon.gang.kueue.model import ADMISSION_CHECK, Check, CheckState, Raw, State, Workload
-from dragoon.gang.protocol.rounds import stamp
 
 _DOUBLINGS: Final = 10
 _KEPT: Final = ("name", "retryCount")

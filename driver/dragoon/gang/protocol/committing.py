@@ -12,7 +12,15 @@ from collections.abc import Mapping, Sequence
 
 from dragoon.allocator.contention import Contention
 from dragoon.allocator.model import PoolId
-from dragoon.api.gang_plan import HeldClaim, HeldMember, Plan, PlannedClaim, PlannedMember, Step
+from dragoon.api.gang_plan import (
+    HeldClaim,
+    HeldMember,
+    Plan,
+    PlannedClaim,
+    PlannedMember,
+    Step,
+    stamp,
+)
 from dragoon.gang.protocol.actions import Action, Journal, Nominate, Relist, Ungate, WriteAllocation
 from dragoon.gang.protocol.facts import (
     broken,
@@ -26,7 +34,7 @@ from dragoon.gang.protocol.facts import (
     unusable,
 )
 from dragoon.gang.protocol.model import GangView
-from dragoon.gang.protocol.rounds import advance, settled, stamp
+from dragoon.gang.protocol.rounds import advance, settled
 
 
 def commit(view: GangView, plan: Plan) -> tuple[Action, ...]:

@@ -9,7 +9,7 @@ from datetime import timedelta
 
 import msgspec
 
-from dragoon.api.gang_plan import Plan, Step
+from dragoon.api.gang_plan import Plan, Step, stamp
 from dragoon.gang.protocol import rounds
 from dragoon.gang.protocol.actions import (
     Action,
@@ -29,7 +29,7 @@ from dragoon.gang.protocol.facts import (
     unusable,
 )
 from dragoon.gang.protocol.model import Backlog, GangView, Settings, Wait
-from dragoon.gang.protocol.rounds import advance, moment, stamp
+from dragoon.gang.protocol.rounds import advance, moment
 
 _TRIED_QPS = 50.0
 

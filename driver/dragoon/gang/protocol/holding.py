@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 import msgspec
 
 from dragoon.api.gang import Owner
-from dragoon.api.gang_plan import HeldMember, Plan
+from dragoon.api.gang_plan import HeldMember, Plan, stamp
 from dragoon.gang.protocol.actions import (
     Action,
     DeleteRule,
@@ -31,7 +31,7 @@ from dragoon.gang.protocol.facts import (
 )
 from dragoon.gang.protocol.fencing import unfenced
 from dragoon.gang.protocol.model import GangView, Member, Ref, Settings
-from dragoon.gang.protocol.rounds import candidates, next_round, repooled, stamp
+from dragoon.gang.protocol.rounds import candidates, next_round, repooled
 from dragoon.gang.protocol.stuck import stuck
 from dragoon.gang.protocol.undoing import unused_claims
 

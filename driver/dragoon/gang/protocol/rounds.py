@@ -11,18 +11,13 @@ from typing import Final
 
 import msgspec
 
-from dragoon.api.gang_plan import PLAN_VERSION, HeldMember, Plan, PlannedPool, Step, pack
+from dragoon.api.gang_plan import PLAN_VERSION, HeldMember, Plan, PlannedPool, Step, pack, stamp
 from dragoon.gang.protocol.actions import Action, ClearAllocation, Journal, RequestPlan
 from dragoon.gang.protocol.facts import by_uid, is_stranded
 from dragoon.gang.protocol.model import GangView, Member, Proposal
 
 _REASON_LENGTH = 1000
 _NUMBERS: Final = re.compile(r"([0-9]+)")
-
-
-def stamp(now: datetime) -> str:
-    """A time as the journal has it (RFC 3339, seconds)."""
-    return now.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def moment(now: datetime) -> str:

@@ -8,11 +8,10 @@ from datetime import datetime, timedelta
 
 import msgspec
 
-from dragoon.api.gang_plan import HeldMember, Plan
+from dragoon.api.gang_plan import HeldMember, Plan, stamp
 from dragoon.gang.protocol.actions import Action, Journal, Note, RequestPlan, WaitUntil
 from dragoon.gang.protocol.facts import by_uid
 from dragoon.gang.protocol.model import GangView, Member, OnStuck, Settings
-from dragoon.gang.protocol.rounds import stamp
 
 Stuck = tuple[HeldMember, Member]
 

@@ -6,8 +6,8 @@ import msgspec
 
 from dragoon.allocator.gang.model import NoRoom, Refused, SearchStopped
 from dragoon.api.gang import Condition, ConditionStatus
-from dragoon.api.gang_plan import Step
-from dragoon.gang.standing.sight import STUCK, Sight, shortened, stamp
+from dragoon.api.gang_plan import Step, stamp
+from dragoon.gang.standing.sight import STUCK, Sight, shortened
 
 _YES: Final = "True"
 _NO: Final = "False"

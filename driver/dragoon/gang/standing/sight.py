@@ -2,13 +2,13 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from functools import cached_property
 from typing import Final
 
 from dragoon.allocator.gang.model import Outcome
 from dragoon.api.gang import GangObject
-from dragoon.api.gang_plan import Plan
+from dragoon.api.gang_plan import Plan, stamp
 from dragoon.gang.discovering.checking import Fault
 from dragoon.gang.protocol.actions import Note
 from dragoon.gang.protocol.model import Member
@@ -146,11 +146,6 @@ def _named(members: Sequence[Member]) -> str:
     shown = ", ".join(member.ref.name for member in members[:_SHOWN])
     more = f" and {len(members) - _SHOWN} more" if len(members) > _SHOWN else ""
     return f"pod{'s' if len(members) > 1 else ''} {shown}{more}"
-
-
-def stamp(now: datetime) -> str:
-    """A time as statuses have it (RFC 3339, seconds)."""
-    return now.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def shortened(text: str, limit: int) -> str:

@@ -6,9 +6,9 @@ from typing import Any, Final
 
 from dragoon.allocator.gang.model import GangPlan, NoRoom, Outcome, Refused, SearchStopped
 from dragoon.api.gang import Avoided, GangStatus, Members, Phase, wire
-from dragoon.api.gang_plan import Step
+from dragoon.api.gang_plan import Step, stamp
 from dragoon.gang.standing.conditions import conditions
-from dragoon.gang.standing.sight import Sight, shortened, stamp
+from dragoon.gang.standing.sight import Sight, shortened
 
 _COLUMN: Final = 200
 _LINES: Final = 64

@@ -9,11 +9,10 @@ from dragoon.allocator.contention import contentions
 from dragoon.allocator.model import PoolId
 from dragoon.allocator.usage import holds_of
 from dragoon.api.gang import GangObject
-from dragoon.api.gang_plan import PlannedClaim, unpack
+from dragoon.api.gang_plan import PlannedClaim, stamp, unpack
 from dragoon.errors import InvalidInputError
 from dragoon.gang.protocol.facts import problems_of
 from dragoon.gang.protocol.model import Kind
-from dragoon.gang.protocol.rounds import stamp
 from dragoon.gang.records import PodRecord
 from dragoon.gang.waiting import durations, ranking
 from dragoon.gang.waiting.backfilling import end_if_started, may_use
