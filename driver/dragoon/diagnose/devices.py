@@ -7,8 +7,9 @@ from typing import Any
 from dragoon.diagnose.cluster import results
 from dragoon.diagnose.manifests import Raw, listed, mapping, text
 from dragoon.diagnose.snapshot import ClusterSnapshot
+from dragoon.publish.attributes import PRODUCT, PROFILE, TYPE
 
-_WORDS = ("productName", "profile", "type")
+_WORDS = (PRODUCT, PROFILE, TYPE)
 
 
 @dataclass(frozen=True, slots=True)

@@ -43,7 +43,9 @@ _OFTEN_ABSENT: Final = frozenset(
 _CAPACITY: Final[dict[str, tuple[Form, ...]]] = {attributes.MEMORY: FORMS, "cores": (Form.SHARED,)}
 
 _OTHER_WORDS: Final = {
-    **dict.fromkeys(("model", "modelName", "product", "name", "gpuName", "gpu"), "productName"),
+    **dict.fromkeys(
+        ("model", "modelName", "product", "name", "gpuName", "gpu"), attributes.PRODUCT
+    ),
     **dict.fromkeys(("index", "minor", "id", "gpuIndex"), attributes.UUID),
     **dict.fromkeys(("computeCapability", "cc", "smVersion"), "cudaComputeCapability"),
     **dict.fromkeys(("cudaVersion", "cuda"), "cudaDriverVersion"),

@@ -13,9 +13,8 @@ from dragoon.diagnose.linting import Finding, lint
 from dragoon.diagnose.manifests import Item, Manifests
 from dragoon.errors import InvalidInputError
 from dragoon.gpu.mig_names import ProfileName
-from dragoon.publish.attributes import CORES, MEMORY, NVLINK_DOMAIN, PROFILE
+from dragoon.publish.attributes import CORES, MEMORY, NVLINK_DOMAIN, PRODUCT, PROFILE
 
-_PRODUCT: Final = "productName"
 _FULL: Final = 100
 _NAME_BYTES: Final = 63
 
@@ -105,8 +104,8 @@ def _clauses(wish: Wish) -> Iterator[str]:
     if wish.product:
         # Not with orValue: the API server does not know how long its result is, and refuses it as
         # too expensive.
-        yield f'"{_PRODUCT}" in {ours}'
-        yield f'{ours}.{_PRODUCT}.contains("{wish.product}")'
+        yield f'"{PRODUCT}" in {ours}'
+        yield f'{ours}.{PRODUCT}.contains("{wish.product}")'
 
 
 def _constraints(wish: Wish) -> Iterator[dict[str, Any]]:

@@ -21,10 +21,12 @@ from dragoon.gpu.topology import link_bandwidth
 from dragoon.quantity import Format, Quantity
 
 UUID: Final = "uuid"
+DRIVER_VERSION: Final = "driverVersion"
 SIMULATED: Final = "simulated"
 FABRIC_CLIQUE: Final = "fabricClique"
 NVLINK_DOMAIN: Final = "nvlinkDomain"
 TYPE: Final = "type"
+PRODUCT: Final = "productName"
 PROFILE: Final = "profile"
 PARENT_UUID: Final = "parentUUID"
 MEMORY_ENFORCEMENT: Final = "memoryEnforcement"
@@ -199,7 +201,7 @@ ATTRIBUTES: Final = (
         forms=_SHARED,
     ),
     Attribute(
-        "productName",
+        PRODUCT,
         "string",
         "The marketing name. The same board has other names under other driver versions, and "
         "`contains('H200')` also finds GH200: prefer capacity, architecture or compute capability.",
@@ -224,7 +226,7 @@ ATTRIBUTES: Final = (
         lambda f: _version(f.gpu.compute_capability),
     ),
     Attribute(
-        "driverVersion",
+        DRIVER_VERSION,
         "version",
         "The version of the NVIDIA driver, without leading zeros: `580.159.4` is 580.159.04.",
         "the driver does not tell it, or it does not have one to three numeric parts",

@@ -12,8 +12,8 @@ from dragoon.diagnose.linting.reading import Read, Reads, compared_with
 from dragoon.diagnose.manifests import mapping
 from dragoon.diagnose.vocabulary import PRODUCTS
 from dragoon.errors import DragoonError
+from dragoon.publish.attributes import PRODUCT
 
-_NAME: Final = "productName"
 _PARTIAL: Final = frozenset(("contains", "matches", "startsWith", "endsWith"))
 _MODEL: Final = re.compile(r"[A-Za-z]*[0-9]+[A-Za-z]*")
 _SIZE: Final = re.compile(r"[0-9]+GB?", re.IGNORECASE)
@@ -22,7 +22,7 @@ _SIZE: Final = re.compile(r"[0-9]+GB?", re.IGNORECASE)
 def check(place: Place, found: Reads, context: Context) -> Iterator[Finding]:
     """Tests on the product name that find nothing, or more than is meant."""
     for read in found.reads:
-        if read.name != _NAME or read.kind != "attributes" or read.domain != context.driver:
+        if read.name != PRODUCT or read.kind != "attributes" or read.domain != context.driver:
             continue
         names = _names(context)
         compared = compared_with(read)
@@ -40,12 +40,12 @@ def whole_word(found: Reads, read: Read, word: str) -> str:
 
 
 def _word_test(found: Reads, read: Read, word: str) -> str:
-    return f"{wording.map_text(found, read)}.{_NAME}.matches('\\\\b{word}\\\\b')"
+    return f"{wording.map_text(found, read)}.{PRODUCT}.matches('\\\\b{word}\\\\b')"
 
 
 def _names(context: Context) -> tuple[str, ...]:
     """Product names: those known here, and those of the cluster."""
-    names = [mapping(mapping(d.raw.get("attributes")).get(_NAME)) for d in context.devices]
+    names = [mapping(mapping(d.raw.get("attributes")).get(PRODUCT)) for d in context.devices]
     return tuple(dict.fromkeys([*PRODUCTS, *(str(n["string"]) for n in names if "string" in n)]))
 
 
@@ -55,7 +55,7 @@ def _short(
     full = [name for name in names if word.lower() in name.lower()]
     if word in names or not full:
         return
-    message = f"{_NAME} == '{word}': the name is the full marketing name, such as '{full[0]}'"
+    message = f"{PRODUCT} == '{word}': the name is the full marketing name, such as '{full[0]}'"
     yield place.finding("DRG408", message, whole_word(found, read, word))
 
 
@@ -112,4 +112,4 @@ def _matched(text: str, driver: str, names: tuple[str, ...]) -> list[str]:
 
 
 def _device(driver: str, name: str) -> DeviceView:
-    return device_view(driver, {"attributes": {_NAME: {"string": name}}})
+    return device_view(driver, {"attributes": {PRODUCT: {"string": name}}})

@@ -25,6 +25,7 @@ from dragoon.diagnose.manifests import Item, Raw, listed, mapping, text
 from dragoon.diagnose.near import near
 from dragoon.diagnose.vocabulary import FORMS, INDEX_WORDS, Vocabulary
 from dragoon.errors import DragoonError
+from dragoon.publish.attributes import PRODUCT
 
 _SELECTORS: Final = "{path}.selectors[{index}].cel.expression"
 
@@ -255,7 +256,7 @@ def _instead(found: Reads, read: Read, close: str) -> str:
     elif close:
         compared = compared_with(read)
         short = "" if compared is None or compared[0] != "==" else str(compared[1])
-        better = products.whole_word(found, read, short) if close == "productName" else ""
+        better = products.whole_word(found, read, short) if close == PRODUCT else ""
         words.append(f"near: {close}")
         words += filter(None, [better or wording.renamed(found, read, close)])
     if not read.guarded:

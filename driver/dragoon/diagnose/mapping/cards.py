@@ -75,7 +75,7 @@ def _card(parts: _Parts, held: Mapping[str, Sequence[Held]]) -> Card:
         state = State.UNUSABLE
     return Card(
         address=parts.address,
-        product=_first(devices, "productName"),
+        product=_first(devices, attributes.PRODUCT),
         memory=memory,
         domain=_first(devices, attributes.NVLINK_DOMAIN),
         state=state,
