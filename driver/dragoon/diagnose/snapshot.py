@@ -32,6 +32,14 @@ PARTS: Final[Mapping[str, Resource]] = {
 _FIELDS: Final = {resource.kind: field for field, resource in PARTS.items()}
 
 
+class NotReadError(Exception):
+    """Something needs a part that was not gathered: whoever asked for it tells why, and goes on."""
+
+    def __init__(self, why: str) -> None:
+        super().__init__(why)
+        self.why = why
+
+
 @dataclass(frozen=True, slots=True)
 class ClusterSnapshot:
     """Raw objects of one moment. Nobody changes them: a changed copy is a new snapshot.

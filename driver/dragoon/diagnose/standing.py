@@ -14,7 +14,7 @@ from dragoon.allocator.pools import Pool
 from dragoon.allocator.usage import UNUSED, PoolUsage
 from dragoon.api import gang
 from dragoon.api.names import DRIVER_NAME, KEEPS_OFF
-from dragoon.diagnose.checking import installed
+from dragoon.diagnose import installed
 from dragoon.diagnose.cluster import Cluster
 from dragoon.diagnose.codes import API_VERSION
 from dragoon.diagnose.manifests import Raw, listed, mapping, text

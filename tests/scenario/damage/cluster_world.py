@@ -10,7 +10,7 @@ from dragoon.api.names import LABEL_GANG_UID
 from dragoon.app import permissions
 from dragoon.app.evidence import cluster
 from dragoon.diagnose.checking import Evidence
-from dragoon.diagnose.checking.installed import COMPONENT, CONTROLLER, OURS, PART_OF, PLUGIN
+from dragoon.diagnose.installed import COMPONENT, CONTROLLER, OURS, PART_OF, PLUGIN
 from dragoon.gang.admission_memory import POLICIES
 from dragoon.gpu.opening import open_gpus
 from dragoon.kube.port import (

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from dragoon.diagnose.checking.installed import COMPONENT, OURS, PART_OF
+from dragoon.diagnose.installed import COMPONENT, OURS, PART_OF
 from dragoon.diagnose.standing import (
     BLOCKED,
     CLOSED,

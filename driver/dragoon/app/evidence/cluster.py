@@ -11,11 +11,10 @@ from dragoon.diagnose.checking.evidence import (
     Admission,
     Evidence,
     MissingRight,
-    NotReadError,
     Unread,
 )
 from dragoon.diagnose.gathering import gather as gather_objects
-from dragoon.diagnose.snapshot import ClusterSnapshot
+from dragoon.diagnose.snapshot import ClusterSnapshot, NotReadError
 from dragoon.errors import ApiError, ApiNotFoundError, DragoonError
 from dragoon.gang import admission
 from dragoon.kube.port import CLAIMS, CLASSES, GANGS, SLICES, TAINT_RULES, Api, Resource

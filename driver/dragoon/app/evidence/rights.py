@@ -6,7 +6,7 @@ from typing import Final
 
 from dragoon.app import permissions
 from dragoon.app.permissions import Rule
-from dragoon.diagnose.checking import installed
+from dragoon.diagnose import installed
 from dragoon.diagnose.checking.evidence import MissingRight, Unread
 from dragoon.diagnose.manifests import mapping, text
 from dragoon.diagnose.snapshot import ClusterSnapshot, identity

@@ -5,7 +5,7 @@ from typing import Final
 
 from dragoon.allocator.model import Node
 from dragoon.api.names import KEEPS_OFF, TAINT_FORM_WITHDRAWN, TAINT_GANG_ONLY, TAINT_OTHER_OWNER
-from dragoon.diagnose.checking import installed
+from dragoon.diagnose import installed
 from dragoon.diagnose.checking.evidence import Evidence, Problem, Rule, known
 from dragoon.diagnose.cluster import Cluster
 from dragoon.diagnose.codes import Check

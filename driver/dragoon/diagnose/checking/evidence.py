@@ -8,7 +8,7 @@ from typing import TypeVar
 from dragoon.api.names import DRIVER_NAME
 from dragoon.diagnose.codes import Check
 from dragoon.diagnose.runtime_config import RuntimeCdi
-from dragoon.diagnose.snapshot import ClusterSnapshot
+from dragoon.diagnose.snapshot import ClusterSnapshot, NotReadError
 from dragoon.gpu.model import Inventory
 from dragoon.kube.port import Resource
 from dragoon.prepare.journal import Contents
@@ -21,14 +21,6 @@ class Unread:
     """A part that was not gathered, and why."""
 
     why: str
-
-
-class NotReadError(Exception):
-    """Something needs a part that was not gathered: whoever asked for it tells why, and goes on."""
-
-    def __init__(self, why: str) -> None:
-        super().__init__(why)
-        self.why = why
 
 
 def known(part: "T | Unread") -> T:

@@ -5,12 +5,12 @@ from typing import Final
 
 from dragoon.api import gang
 from dragoon.api.names import LABEL_GANG_UID
-from dragoon.diagnose.checking import installed
-from dragoon.diagnose.checking.evidence import Evidence, NotReadError, Problem, Rule, known
+from dragoon.diagnose import installed
+from dragoon.diagnose.checking.evidence import Evidence, Problem, Rule, known
 from dragoon.diagnose.codes import Check
 from dragoon.diagnose.manifests import Raw, listed, mapping, text
 from dragoon.diagnose.pods import claims_of, has_ended
-from dragoon.diagnose.snapshot import ClusterSnapshot, identity
+from dragoon.diagnose.snapshot import ClusterSnapshot, NotReadError, identity
 from dragoon.kube.port import GANGS, PODS, TAINT_RULES
 
 _TROUBLED: Final = frozenset((gang.Phase.INVALID, gang.Phase.STUCK))

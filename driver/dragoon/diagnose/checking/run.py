@@ -5,8 +5,9 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from dragoon.diagnose.checking import api, gang, host, kubelet, runtime, state
-from dragoon.diagnose.checking.evidence import Evidence, NotReadError, Problem, Rule
+from dragoon.diagnose.checking.evidence import Evidence, Problem, Rule
 from dragoon.diagnose.codes import SEVERITIES, Check, Severity
+from dragoon.diagnose.snapshot import NotReadError
 
 CATEGORIES: Final[Mapping[str, tuple[Rule, ...]]] = {
     "host": host.RULES,

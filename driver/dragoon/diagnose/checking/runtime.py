@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from dragoon.diagnose.checking import installed
+from dragoon.diagnose import installed
 from dragoon.diagnose.checking.evidence import Evidence, Problem, Rule, known
 from dragoon.diagnose.codes import Check
 from dragoon.diagnose.manifests import mapping, text

@@ -5,7 +5,7 @@ from typing import Final
 
 from dragoon.allocator.contention import contentions
 from dragoon.api import device_status
-from dragoon.diagnose.checking import installed
+from dragoon.diagnose import installed
 from dragoon.diagnose.checking.evidence import Evidence, Problem, Rule, known
 from dragoon.diagnose.cluster import Cluster, results
 from dragoon.diagnose.codes import Check

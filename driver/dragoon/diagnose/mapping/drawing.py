@@ -7,7 +7,7 @@ from typing import Final
 
 from dragoon.api import gang as api
 from dragoon.api.names import DRIVER_NAME, LABEL_GANG_ONLY
-from dragoon.diagnose.checking import installed
+from dragoon.diagnose import installed
 from dragoon.diagnose.cluster import Cluster, results
 from dragoon.diagnose.explaining import Explained, explain_gang_in
 from dragoon.diagnose.gangs import find_gang

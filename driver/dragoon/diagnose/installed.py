@@ -5,10 +5,9 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from dragoon.api.names import CLASS_GPU, CLASS_MIG, CLASS_SHARED, CLASS_SIMULATED
-from dragoon.diagnose.checking.evidence import NotReadError
 from dragoon.diagnose.manifests import Raw, listed, mapping, text
 from dragoon.diagnose.pods import has_ended
-from dragoon.diagnose.snapshot import ClusterSnapshot, identity
+from dragoon.diagnose.snapshot import ClusterSnapshot, NotReadError, identity
 from dragoon.kube.port import PODS, Resource
 
 PART_OF: Final = "app.kubernetes.io/part-of"
