@@ -19,7 +19,11 @@ class DeviceView:
     """One device. Texts are empty, and memory is None, where the device does not say it."""
 
     name: str
+    pool: str
     form: str
+    uuid: str
+    address: str
+    driver_version: str
     product: str
     memory: Quantity | None
     nvlink_domain: str
@@ -28,13 +32,17 @@ class DeviceView:
     taints: str
 
     @classmethod
-    def of(cls, device: Object) -> Self:
-        """Reads a raw device."""
+    def of(cls, device: Object, pool: str) -> Self:
+        """Reads a raw device of that pool."""
         size = device.get("capacity", {}).get(attributes.MEMORY)
         return cls(
             name=device["name"],
+            pool=pool,
             form=_form(device),
-            product=_text(device, "productName"),
+            uuid=_text(device, attributes.UUID),
+            address=_text(device, names.PCI_BUS_ID),
+            driver_version=_text(device, attributes.DRIVER_VERSION),
+            product=_text(device, attributes.PRODUCT),
             memory=quantity.parse(size["value"]) if size else None,
             nvlink_domain=_text(device, attributes.NVLINK_DOMAIN),
             numa_node=_text(device, names.NUMA_NODE),
@@ -53,7 +61,9 @@ class DeviceView:
 def views(slices: Iterable[Object]) -> tuple[DeviceView, ...]:
     """Every device of the slices."""
     return tuple(
-        DeviceView.of(device) for item in slices for device in item["spec"].get("devices", ())
+        DeviceView.of(device, item["spec"].get("pool", {}).get("name", ""))
+        for item in slices
+        for device in item["spec"].get("devices", ())
     )
 
 

@@ -11,6 +11,7 @@ from dragoon.allocator.gang.model import GangPlan, NoRoom
 from dragoon.allocator.gang.planning import plan
 from dragoon.allocator.gang.vacating import TRIES, Occupant
 from dragoon.api.gang import GangObject
+from dragoon.diagnose.codes import API_VERSION
 from dragoon.errors import ApiNotFoundError, ApiUnavailableError, DragoonError, InvalidInputError
 from dragoon.gang.asking import gang_ref
 from dragoon.gang.copies import Copies
@@ -91,6 +92,8 @@ async def evict(api: Api, pods: Sequence[PodRecord]) -> list[Eviction]:
 def plain(found: Room, asked: Sequence[Eviction] = ()) -> dict[str, Any]:
     """The answer as plain data; asked: what came of evictions, where there were any."""
     return {
+        "apiVersion": API_VERSION,
+        "kind": "GangRoom",
         "gang": found.gang,
         "state": found.state,
         "priority": found.priority,

@@ -10,12 +10,21 @@ import click
 from dragoon.api.limits import is_subdomain
 from dragoon.app import hardware, publishing
 from dragoon.app.device_template import as_template
-from dragoon.app.device_view import views
+from dragoon.app.device_view import DeviceView, views
 from dragoon.app.patience import in_time
 from dragoon.cli import exits, objects, settings
 from dragoon.cli.cluster_source import looking_at
 from dragoon.cli.durations import timeout_option
-from dragoon.cli.output import Cell, Form, Row, form_option, print_data, print_next, print_table
+from dragoon.cli.output import (
+    Cell,
+    Form,
+    Row,
+    list_form_option,
+    print_data,
+    print_names,
+    print_next,
+    print_table,
+)
 from dragoon.diagnose import saving
 from dragoon.errors import InvalidInputError
 from dragoon.gpu.model import Inventory
@@ -31,6 +40,7 @@ HEADER: Final = (
     "PCIE ROOT",
     "TAINTS",
 )
+WIDE: Final = (*HEADER, "POOL", "UUID", "DRIVER", "WHY")
 
 Object = Mapping[str, Any]
 
@@ -52,7 +62,7 @@ Object = Mapping[str, Any]
     *("cgroup_root", "hami_library", "hami_sha256", "allow_unenforced_shares"),
 )
 @timeout_option
-@form_option
+@list_form_option
 def command(
     what: str | None,
     snapshot: Path | None,
@@ -73,18 +83,33 @@ def command(
         return _saved(snapshot, what, template, config.driver_name, form)
     seen = asyncio.run(in_time(lambda: publishing.look_at_forms(config), timeout))
     found = seen.as_slices(hardware.node_name(config), config.driver_name)
-    _print(found, template, form)
-    for gpu in seen.inventory.gpus:
-        for problem in choose(gpu, seen.divisions.get(gpu.address), seen.wishes).problems:
-            click.echo(f"note: GPU {gpu.address}: {problem}", err=True)
+    gpus = seen.inventory.gpus
+    unpublished = {
+        str(gpu.address): choose(gpu, seen.divisions.get(gpu.address), seen.wishes).problems
+        for gpu in gpus
+    }
+    why = {
+        str(gpu.address): "; ".join((*gpu.problems, *unpublished[str(gpu.address)])) for gpu in gpus
+    }
+    _print(found, template, form, why)
+    for address, problems in unpublished.items():
+        for problem in problems:
+            click.echo(f"note: GPU {address}: {problem}", err=True)
     return report(seen.inventory)
 
 
-def _print(found: Sequence[Object], template: str | None, form: Form) -> None:
+def _print(
+    found: Sequence[Object], template: str | None, form: Form, why: Mapping[str, str]
+) -> None:
+    """why: what the cards do not tell or publish, by PCI address."""
     if template is not None:
         found = as_template(found, template)
     if form == "table":
         print_table(HEADER, rows(found))
+    elif form == "wide":
+        print_table(WIDE, wide_rows(found, why))
+    elif form == "name":
+        print_names("device", (one.name for one in views(found)))
     else:
         print_data(slice_list(found), form)
 
@@ -106,7 +131,7 @@ def _saved(
         for one in saving.load(snapshot).slices
         if one["spec"].get("driver") == driver and node in {"", one["spec"].get("nodeName")}
     ]
-    _print(found, template, form)
+    _print(found, template, form, {})
     if not found:
         click.echo(f"no slice of {driver}{f' on node {node}' if node else ''}", err=True)
     about = " ".join(filter(None, ("dragoon status", what)))
@@ -144,16 +169,31 @@ def slice_list(found: Iterable[Object]) -> dict[str, Any]:
 
 def rows(found: Iterable[Object]) -> list[Row]:
     """One row for each device in the slices."""
+    return [_row(device) for device in views(found)]
+
+
+def wide_rows(found: Iterable[Object], why: Mapping[str, str]) -> list[Row]:
+    """The same with everything else that fits into a line; why: as for printing."""
     return [
         (
-            device.name,
-            device.form,
-            device.product,
-            device.memory_text,
-            device.nvlink_domain,
-            device.numa_node,
-            device.pcie_root,
-            Cell(device.taints, "bad"),
+            *_row(device),
+            device.pool,
+            device.uuid,
+            device.driver_version,
+            Cell(why.get(device.address, ""), "bad"),
         )
         for device in views(found)
     ]
+
+
+def _row(device: DeviceView) -> Row:
+    return (
+        device.name,
+        device.form,
+        device.product,
+        device.memory_text,
+        device.nvlink_domain,
+        device.numa_node,
+        device.pcie_root,
+        Cell(device.taints, "bad"),
+    )

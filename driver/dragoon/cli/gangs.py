@@ -10,10 +10,23 @@ from dragoon.api.gang import SETTLED, GangObject
 from dragoon.cli import exits, objects
 from dragoon.cli.answers import print_section
 from dragoon.cli.asking import ask, kubeconfig_option
-from dragoon.cli.output import Cell, Form, Tone, form_option, print_data, print_next, print_table
+from dragoon.cli.output import (
+    Cell,
+    Form,
+    Row,
+    Tone,
+    form_option,
+    list_form_option,
+    print_data,
+    print_names,
+    print_next,
+    print_table,
+)
+from dragoon.diagnose.codes import API_VERSION
 from dragoon.errors import InvalidInputError
 
 _HEADER: Final = ("NAMESPACE", "NAME", "READY", "PHASE", "AGE", "WAITING FOR")
+_WIDE: Final = (*_HEADER, "SOURCE", "NODES", "WHY")
 _BAD: Final = frozenset(("Invalid", "Stuck"))
 
 _namespace = click.option("-n", "--namespace", default=None, help="Only in this namespace.")
@@ -22,7 +35,7 @@ _namespace = click.option("-n", "--namespace", default=None, help="Only in this 
 @click.group(invoke_without_command=True)
 @_namespace
 @kubeconfig_option
-@form_option
+@list_form_option
 @click.pass_context
 def command(
     ctx: click.Context, namespace: str | None, kubeconfig: Path | None, form: Form
@@ -33,11 +46,18 @@ def command(
     from dragoon.app import gang_view  # noqa: PLC0415 - half a second, not for --help
 
     found = ask(kubeconfig, lambda api: gang_view.gangs_in(api, namespace))
-    if form == "table":
+    if form == "name":
+        print_names(objects.GANG, (one.name for one in found))
+    elif form in {"table", "wide"}:
         now = datetime.now(UTC)
-        print_table(_HEADER, [_row(one, gang_view.age(one.created, now)) for one in found])
+        rows = [(one, _row(one, gang_view.age(one.created, now))) for one in found]
+        if form == "table":
+            print_table(_HEADER, [row for _, row in rows])
+        else:
+            print_table(_WIDE, [(*row, *_more(one)) for one, row in rows])
     else:
-        print_data([_plain(one) for one in found], form)
+        items = [_plain(one) for one in found]
+        print_data({"apiVersion": API_VERSION, "kind": "GangList", "items": items}, form)
     troubled = [one for one in found if one.status.phase in _BAD]
     waiting = [one for one in found if one.status.waiting_for]
     print_next(
@@ -137,7 +157,7 @@ def make_room(
     return exits.FINE if found.is_fine and not refused else exits.FINDINGS
 
 
-def _row(one: GangObject, age: str) -> list[Cell | str]:
+def _row(one: GangObject, age: str) -> Row:
     phase = one.status.phase or ""
     tone: Tone = "good" if phase in SETTLED else "bad" if phase in _BAD else "plain"
     return [
@@ -148,6 +168,13 @@ def _row(one: GangObject, age: str) -> list[Cell | str]:
         age,
         one.status.waiting_for,
     ]
+
+
+def _more(gang: GangObject) -> Row:
+    plan = gang.status.plan
+    nodes = [one.node for one in plan.members] + [one.node for one in plan.held] if plan else []
+    source = gang.spec.source.name if gang.spec.source else ""
+    return (source, ",".join(sorted(set(nodes))), "; ".join(gang.status.explanation))
 
 
 def _ready(one: GangObject) -> str:

@@ -5,30 +5,44 @@ drawn by rich, imported only then.
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, TypeVar
 
 import click
 import yaml
 
 from dragoon.api.visible import one_line, typed
 
-Form = Literal["table", "json", "yaml"]
+Form = Literal["table", "wide", "name", "json", "yaml"]
+_Command = TypeVar("_Command", bound=Callable[..., Any])
 Tone = Literal["plain", "bad", "good", "faint"]
 
 _STYLES: Final[dict[Tone, str]] = {"plain": "", "bad": "red", "good": "green", "faint": "dim"}
 _GAP: Final = "  "
 
-form_option = click.option(
-    "-o",
-    "--output",
-    "form",
-    type=click.Choice(["table", "json", "yaml"]),
-    default="table",
-    show_default=True,
-    help="How to print.",
-)
+
+def _form_option(*allowed: Form, text: str) -> Callable[[_Command], _Command]:
+    return click.option(
+        "-o",
+        "--output",
+        "form",
+        type=click.Choice(allowed),
+        default=allowed[0],
+        show_default=True,
+        help=text,
+    )
+
+
+def form_option(command: _Command) -> _Command:
+    """Adds `-o` to a command that answers a question; the command gets it as `form`."""
+    return _form_option("table", "json", "yaml", text="How to print.")(command)
+
+
+def list_form_option(command: _Command) -> _Command:
+    """Adds `-o` to a command that lists objects, with `wide` and `name` as kubectl has them."""
+    text = "How to print; wide: more columns, and why something is not known; name: KIND/NAME."
+    return _form_option("table", "wide", "name", "json", "yaml", text=text)(command)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +77,12 @@ def print_data(data: Any, form: Form) -> None:
         click.echo(json.dumps(data, indent=2))
     else:
         click.echo(yaml.safe_dump(data, sort_keys=False), nl=False)
+
+
+def print_names(kind: str, names: Iterable[str]) -> None:
+    """Prints objects as other commands take them, `kind/name`, one a line and each once."""
+    for one in dict.fromkeys(names):
+        click.echo(f"{kind}/{one_line(one)}")
 
 
 def print_next(*commands: str) -> None:

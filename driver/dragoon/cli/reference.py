@@ -17,8 +17,10 @@ _CLI_INTRODUCTION: Final = """\
 # Commands
 
 Data goes to stdout, everything else to stderr. Piped output is plain text; scripts should take
-`-o json`, whose shape is that of the Kubernetes API, and not the tables. Every command ends with
-one of the exit codes below.
+`-o json`, whose shape is that of the Kubernetes API, and not the tables. Commands that list objects
+know `-o wide`, with more columns and why something is not known, and `-o name`, with names as
+other commands take them and, as kubectl does it, without the namespace. Every command ends with one
+of the exit codes below.
 """
 _ROLES_INTRODUCTION: Final = "# Written by `dragoon reference roles`: what the code declares.\n"
 

@@ -19,8 +19,9 @@ from dragoon.cli.output import (
     Form,
     Row,
     Tone,
-    form_option,
+    list_form_option,
     print_data,
+    print_names,
     print_next,
     print_table,
 )
@@ -35,11 +36,21 @@ from dragoon.diagnose.checking import (
     run,
 )
 from dragoon.diagnose.snapshot import ClusterSnapshot
-from dragoon.diagnose.standing import STATES, TAINTED, USED, NodeStanding, Standing, standing
+from dragoon.diagnose.standing import (
+    CLOSED,
+    STATES,
+    TAINTED,
+    USED,
+    NodeStanding,
+    Standing,
+    standing,
+)
 from dragoon.errors import ApiUnavailableError, ConfigError, InvalidInputError
 
 _SHOWN: Final = 20
 """Nodes, gangs and problems on the screen; the troubled ones first."""
+_NODES: Final = ("NODE", "FORM", "DEVICES", *(state.upper() for state in STATES), "WHY")
+_DEVICES: Final = ("DEVICE", "FORM", "STATE", "CLAIMS", "TAINTS", "WHY")
 _TONES: Final[dict[str, Tone]] = {TAINTED: "bad", USED: "plain"}
 
 
@@ -53,7 +64,7 @@ _TONES: Final[dict[str, Tone]] = {TAINTED: "bad", USED: "plain"}
     *("cgroup_root", "hami_library", "hami_sha256", "allow_unenforced_shares", "listen"),
 )
 @timeout_option
-@form_option
+@list_form_option
 def command(
     what: str | None,
     *,
@@ -80,8 +91,12 @@ def command(
         raise InvalidInputError(
             f"node/{node}: no node of that name has devices of {config.driver_name}"
         )
-    if form == "table":
-        _print(told, report, of_node=bool(node))
+    if form in {"table", "wide"}:
+        _print(told, report, of_node=bool(node), wide=form == "wide")
+    elif form == "name" and node:
+        print_names("device", (device.name for one in told.nodes for device in one.devices))
+    elif form == "name":
+        print_names(objects.NODE, (one.name for one in told.nodes))
     else:
         print_data({**told.data(), "problems": [one.data() for one in report.found]}, form)
     print_next(cluster_source.looking_at(_next(told, report, node), snapshot))
@@ -133,7 +148,7 @@ async def _of_node(config: PluginConfig, timeout: float) -> tuple[ClusterSnapsho
     return found, run(seen, OF_NODE)
 
 
-def _print(told: Standing, report: Report, *, of_node: bool) -> None:
+def _print(told: Standing, report: Report, *, of_node: bool, wide: bool) -> None:
     version = f": Kubernetes {told.version}" if told.version else ""
     click.secho(f"{told.source}{version}", bold=True)
     for process in told.processes:
@@ -143,15 +158,19 @@ def _print(told: Standing, report: Report, *, of_node: bool) -> None:
     click.echo()
     if of_node:
         for node in told.nodes:
-            print_table(("DEVICE", "FORM", "STATE", "CLAIMS", "TAINTS"), list(_device_rows(node)))
+            _print_table(_DEVICES, _device_rows(node), wide=wide)
     elif told.nodes:
-        header = ("NODE", "FORM", "DEVICES", *(state.upper() for state in STATES))
-        print_table(header, list(_node_rows(told)))
-        if len(told.nodes) > _SHOWN:
-            click.echo(f"and {len(told.nodes) - _SHOWN} more nodes: -o json has all")
+        _print_table(_NODES, _node_rows(told, None if wide else _SHOWN), wide=wide)
+        if len(told.nodes) > _SHOWN and not wide:
+            click.echo(f"and {len(told.nodes) - _SHOWN} more nodes: -o wide has all")
     else:
         click.echo("no device is published")
     _print_rest(told, report)
+
+
+def _print_table(header: tuple[str, ...], rows: Iterable[Row], *, wide: bool) -> None:
+    """Without the last column, WHY, unless it is wide."""
+    print_table(header if wide else header[:-1], [row if wide else row[:-1] for row in rows])
 
 
 def _print_rest(told: Standing, report: Report) -> None:
@@ -182,14 +201,14 @@ def _limited(lines: list[str], command: str) -> Iterator[str]:
         yield f"and {len(lines) - _SHOWN} more: {command}"
 
 
-def _node_rows(told: Standing) -> Iterator[Row]:
+def _node_rows(told: Standing, limit: int | None) -> Iterator[Row]:
     """All together, then the nodes, those with something wrong first."""
     for form, counts in sorted(told.totals.items() if len(told.nodes) > 1 else ()):
-        yield ("all", form, str(counts.total()), *_cells(counts))
+        yield ("all", form, str(counts.total()), *_cells(counts), "")
     ranked = sorted(told.nodes, key=lambda one: (not _is_troubled(one), one.name))
-    for node in ranked[:_SHOWN]:
+    for node in ranked[:limit]:
         for form, counts in sorted(node.counts().items()):
-            yield (node.name, form, str(counts.total()), *_cells(counts))
+            yield (node.name, form, str(counts.total()), *_cells(counts), Cell(node.problem, "bad"))
 
 
 def _cells(counts: Any) -> Iterable[Cell]:
@@ -211,6 +230,7 @@ def _device_rows(node: NodeStanding) -> Iterator[Row]:
             Cell(one.state, _TONES.get(one.state, "plain")),
             ",".join(one.holders),
             Cell(",".join(one.taints), "bad"),
+            Cell(node.problem if one.state == CLOSED else "", "bad"),
         )
 
 

@@ -10,7 +10,16 @@ from dragoon.app.patience import with_or_without
 from dragoon.app.usage_view import Line
 from dragoon.cli import exits, objects, settings
 from dragoon.cli.durations import timeout_option
-from dragoon.cli.output import Cell, Form, Row, form_option, print_data, print_next, print_table
+from dragoon.cli.output import (
+    Cell,
+    Form,
+    Row,
+    list_form_option,
+    print_data,
+    print_names,
+    print_next,
+    print_table,
+)
 
 _GIB: Final = 1 << 30
 _NEARLY_FULL: Final = 90
@@ -18,6 +27,7 @@ _HEADER: Final = (
     *("CLAIM", "POD UID", "CONTAINER", "GPU", "KIND"),
     *("USED", "LIMIT", "%", "CORES", "PROCESSES"),
 )
+_WIDE: Final = (*_HEADER, "CLAIM UID", "WHY")
 
 
 @click.command()
@@ -27,7 +37,7 @@ _HEADER: Final = (
     *hardware.SETTINGS, "driver_name", "kubelet_root", "state_dir", "cgroup_root"
 )
 @timeout_option
-@form_option
+@list_form_option
 def command(
     claim: str | None, namespace: str | None, form: Form, timeout: float, **options: Any
 ) -> int:
@@ -45,6 +55,10 @@ def command(
     )
     if form == "table":
         print_table(_HEADER, [_row(one) for one in found.lines])
+    elif form == "wide":
+        print_table(_WIDE, [_wide_row(one) for one in found.lines])
+    elif form == "name":
+        print_names("claim", (ref.name for one in found.lines for ref in one.claims))
     else:
         print_data(
             {
@@ -79,6 +93,10 @@ def _row(one: Line) -> Row:
         _number(one.cores),
         _number(one.processes),
     )
+
+
+def _wide_row(one: Line) -> Row:
+    return (*_row(one), ",".join(ref.uid for ref in one.claims), Cell(one.problem, "bad"))
 
 
 def _object(one: Line) -> dict[str, Any]:

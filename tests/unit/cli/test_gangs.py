@@ -57,7 +57,8 @@ async def test_gangs_are_listed_and_one_in_trouble_is_a_finding(
         await add(memory, "c", phase="Stuck", waiting="pod x cannot be bound")
         assert await run("gangs", "--kubeconfig", kubeconfig, "-o", "json") == 1
         found = json.loads(capsys.readouterr().out)
-        assert [(one["name"], one["phase"]) for one in found][-1] == ("c", "Stuck")
+        assert (found["apiVersion"], found["kind"]) == ("diagnose.dragoon.dev/v1", "GangList")
+        assert [(one["name"], one["phase"]) for one in found["items"]][-1] == ("c", "Stuck")
 
 
 async def test_without_the_crd_there_are_no_gangs(tmp_path: Path, capsys: Capture) -> None:
@@ -130,3 +131,22 @@ def test_an_age_is_told_as_kubectl_does() -> None:
     for seconds, text in ((0, "0s"), (119, "119s"), (120, "2m"), (7200, "2h"), (172800, "2d")):
         assert age((now - timedelta(seconds=seconds)).isoformat(), now) == text
     assert age("", now) == "0s"
+
+
+async def test_wide_says_where_a_gang_is_and_why_not_and_names_can_be_typed_again(
+    tmp_path: Path, capsys: Capture
+) -> None:
+    held = {"pod": "p0", "uid": "u", "node": "n0", "claims": []}
+    plan = {"version": 1, "serial": 1, "step": "Hold", "since": "", "held": [held]}
+    async with cluster(tmp_path) as (memory, kubeconfig):
+        await add(memory, "a", phase="Waiting", waiting="room", explanation=["no room", "at all"])
+        await add(memory, "b", phase="Binding", plan=plan)
+        assert await run("gangs", "--kubeconfig", kubeconfig, "-o", "wide") == 0
+        header, first, second = capsys.readouterr().out.splitlines()
+        assert header.split()[-3:] == ["SOURCE", "NODES", "WHY"]
+        assert first.endswith("  no room; at all")
+        assert second.split()[-3:] == ["-", "n0", "-"]
+        assert await run("gangs", "--kubeconfig", kubeconfig, "-o", "name") == 0
+        told = capsys.readouterr()
+        assert told.out == "gang/a\ngang/b\n"
+        assert told.err == "next: dragoon explain gang/a -n team\n"

@@ -258,3 +258,21 @@ def test_the_command_page_of_the_documentation_is_what_help_says() -> None:
     assert (DOCS / "cli.md").read_text() == reference.cli_reference(main.root), (
         "run: dragoon reference cli > docs/cli.md"
     )
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("topo",),
+        ("mig",),
+        ("explain", "pod/x"),
+        ("check",),
+        ("cdi", "show"),
+        ("gangs", "make-room", "x"),
+    ],
+)
+def test_an_output_that_makes_no_sense_is_wrong_usage_and_the_allowed_are_named(
+    words: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main.run([*words, "-o", "name"]) == 2
+    assert "'name' is not one of 'table', 'json', 'yaml'." in capsys.readouterr().err

@@ -135,3 +135,37 @@ async def test_a_driver_that_does_not_work_is_told_and_the_claims_are_shown(
     told = capsys.readouterr().out
     assert "error HOST001 NVML: " in told
     assert "GPUs: the driver cannot be asked" in told
+
+
+def test_wide_has_every_node_and_why_a_pool_cannot_be_used(tmp_path: Path, capsys: Capture) -> None:
+    torn = slice_(*gpus(1), node="node-00", resourceSliceCount=2)
+    many = [
+        one
+        for number in range(1, 25)
+        for one in (node(f"node-{number:02}"), slice_(*gpus(1), node=f"node-{number:02}"))
+    ]
+    saving.save(snapshot(torn, node("node-00"), *many), tmp_path / "saved")
+    options = ("--snapshot", str(tmp_path / "saved"))
+    main.run(["status", *options])
+    assert "and 5 more nodes: -o wide has all" in capsys.readouterr().out
+    main.run(["status", *options, "-o", "wide"])
+    lines = capsys.readouterr().out.splitlines()
+    (header,) = (line for line in lines if line.startswith("NODE "))
+    assert header.endswith("  WHY")
+    rows = [line for line in lines if line.startswith("node-")]
+    assert len(rows) == 25
+    assert not rows[0].endswith("-")
+    assert all(row.endswith("  -") for row in rows[1:])
+    main.run(["status", "node/node-00", *options, "-o", "wide"])
+    (device,) = (line for line in capsys.readouterr().out.splitlines() if "gpu-0" in line)
+    assert "pool closed" in device
+    assert not device.endswith("-")
+
+
+def test_names_are_those_of_nodes_or_of_the_devices_of_one(tmp_path: Path, capsys: Capture) -> None:
+    saving.save(snapshot(slice_(*gpus(2)), node()), tmp_path / "saved")
+    options = ("--snapshot", str(tmp_path / "saved"))
+    assert main.run(["status", *options, "-o", "name"]) == 0
+    (one,) = capsys.readouterr().out.splitlines()
+    assert main.run(["status", one, *options, "-o", "name"]) == 0
+    assert capsys.readouterr().out == "device/gpu-0\ndevice/gpu-1\n"

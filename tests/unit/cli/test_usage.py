@@ -225,3 +225,21 @@ def test_a_region_may_lie_about_what_cannot_be(node: Node, capsys: Capture) -> N
     (found,) = node.said(capsys, code=1)
     assert (found["usedBytes"], found["problem"]) == (0, "the region says what cannot be")
     assert file.stat().st_size == region.BYTES
+
+
+def test_wide_says_why_something_is_not_known_and_names_are_those_of_the_claims(
+    node: Node, capsys: Capture
+) -> None:
+    with rig(MACHINE, node.root) as machine:
+        gpu = machine.gpu(0)
+    node.share("a", gpu.address, gpu.uuid, "one")
+    node.share("b", gpu.address, gpu.uuid, "two")
+    region_file(node.paths, POD, "one").unlink()
+    assert main.run(["usage", *node.where, "-o", "wide"]) == 1
+    header, gone, there = capsys.readouterr().out.splitlines()
+    assert header.endswith("  CLAIM UID  WHY")
+    assert "  a-uid      " in gone
+    assert gone.endswith("is not there")
+    assert there.endswith("  b-uid      -")
+    assert main.run(["usage", *node.where, "-o", "name"]) == 1
+    assert capsys.readouterr().out == "claim/a\nclaim/b\n"
