@@ -1,8 +1,5 @@
 """The commands of the pages: those that need no cluster are run, of the others the grammar is checked."""
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import Final
 
@@ -10,6 +7,7 @@ import pytest
 
 from tests.docs.blocks import ROOT, Block, blocks, commands, is_shown
 from tests.docs.grammar import invocations, problem
+from tests.docs.running import printed
 
 _RUN: Final = [one for one in blocks() if one.kind == ("console",)]
 _WRITTEN: Final = [one for one in blocks() if one.language in {"sh", "console"}]
@@ -26,8 +24,8 @@ def folder(tmp_path: Path) -> Path:
 @pytest.mark.parametrize("block", _RUN, ids=lambda one: one.where)
 def test_commands_print_what_the_page_shows(block: Block, folder: Path) -> None:
     for command in commands(block):
-        printed = _printed(command.text, folder)
-        assert is_shown(command.output, printed), f"$ {command.text}\n{printed}"
+        found = printed(command.text, folder)
+        assert is_shown(command.output, found), f"$ {command.text}\n{found}"
 
 
 @pytest.mark.parametrize("block", _WRITTEN, ids=lambda one: one.where)
@@ -36,23 +34,6 @@ def test_commands_are_written_as_their_programs_take_them(block: Block) -> None:
     assert found
     wrong = [f"{' '.join(words)}: {said}" for words in found if (said := problem(words))]
     assert wrong == []
-
-
-def _printed(command: str, folder: Path) -> str:
-    """What a command prints, on both streams."""
-    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-    done = subprocess.run(
-        ["sh", "-c", command],
-        cwd=folder,
-        env={**os.environ, "PATH": path, "NO_COLOR": "1"},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        stdin=subprocess.DEVNULL,
-        text=True,
-        check=False,
-        timeout=120,
-    )
-    return done.stdout
 
 
 @pytest.mark.parametrize(

@@ -1,10 +1,8 @@
 """What the pages tell people to apply and to type, on a real cluster with simulated GPUs."""
 
 import json
-import os
 import shutil
 import subprocess
-import sys
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -20,6 +18,7 @@ from testbed.bed import Bed, is_running
 from testbed.waiting import until
 from tests.docs import objects
 from tests.docs.blocks import ROOT, Block, commands, is_shown
+from tests.docs.running import printed
 from tests.e2e.gangs import Gangs, devices, is_allocated, is_gated
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]
@@ -94,33 +93,14 @@ def test_the_commands_of_a_page_print_what_it_shows(
     _default_account(bed, namespace)
     for block in (one for one in objects.of("console cluster") if one.page == page):
         for command in commands(block):
-            printed = _printed(command.text, place)
-            assert is_shown(command.output, printed), f"$ {command.text}\n{printed}"
-
-
-def _printed(command: str, place: Path) -> str:
-    """What a command prints, on both streams."""
-    path = os.pathsep.join(
-        (str(place / "bin"), str(Path(sys.executable).parent), os.environ["PATH"])
-    )
-    done = subprocess.run(
-        ["sh", "-c", command],
-        cwd=place,
-        env={
-            **os.environ,
-            "PATH": path,
-            "KUBECONFIG": str(place / "kubeconfig"),
-            "NO_PROXY": "*",
-            "NO_COLOR": "1",
-        },
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        stdin=subprocess.DEVNULL,
-        text=True,
-        check=False,
-        timeout=180,
-    )
-    return done.stdout
+            found = printed(
+                command.text,
+                place,
+                place / "bin",
+                KUBECONFIG=str(place / "kubeconfig"),
+                NO_PROXY="*",
+            )
+            assert is_shown(command.output, found), f"$ {command.text}\n{found}"
 
 
 @needs_gangs

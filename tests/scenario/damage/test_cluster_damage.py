@@ -1,33 +1,20 @@
 """Kinds of damage to a cluster, each found by `dragoon check` with its code."""
 
-from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
 
 from dragoon.api import gang
 from dragoon.api.names import LABEL_GANG_UID
-from dragoon.diagnose.checking import CHECKS, Report, run
+from dragoon.diagnose.checking import Report, run
 from dragoon.errors import ApiForbiddenError, ApiNotFoundError
 from dragoon.kube.port import CLAIMS, CLASSES, GANGS, NODES, PODS, SLICES, TAINT_RULES
 from tests.scenario.damage.cluster_world import DRIVER, HOME, NODE, ClusterWorld
+from tests.scenario.damage.damages import Damage, Damages, assert_told, codes
 
-Damage = Callable[[ClusterWorld], Awaitable[None]]
-
-DAMAGES: list[tuple[str, str, Damage]] = []
+DAMAGES: Damages[ClusterWorld] = Damages()
 """The code, what the finding is about, and the damage."""
-
-
-def found_by(code: str, about: str) -> Callable[[Damage], Damage]:
-    def keep(damage: Damage) -> Damage:
-        DAMAGES.append((code, about, damage))
-        return damage
-
-    return keep
-
-
-def codes(report: Report) -> set[str]:
-    return {one.check.code for one in report.found}
+found_by = DAMAGES.row
 
 
 async def report(world: ClusterWorld) -> Report:
@@ -251,20 +238,13 @@ async def test_nothing_is_written_but_reviews(cluster: ClusterWorld) -> None:
     assert cluster.api.resource_version == before
 
 
-@pytest.mark.parametrize(
-    ("code", "about", "damage"), DAMAGES, ids=[damage.__name__ for *_, damage in DAMAGES]
-)
+@pytest.mark.parametrize(("code", "about", "damage"), DAMAGES.rows, ids=DAMAGES.names)
 async def test_damage_is_found(
-    cluster: ClusterWorld, code: str, about: str, damage: Damage
+    cluster: ClusterWorld, code: str, about: str, damage: Damage[ClusterWorld]
 ) -> None:
     assert code not in codes(await report(cluster))
     await damage(cluster)
-    found = {one.check.code: one for one in (await report(cluster)).found}
-    assert code in found
-    problem = next(one for one in found[code].problems if one.about.startswith(about))
-    assert problem.found
-    assert problem.after
-    assert CHECKS[code].remedy
+    assert_told(await report(cluster), code, about)
 
 
 async def test_a_taint_that_is_wanted_is_no_finding(cluster: ClusterWorld) -> None:

@@ -4,33 +4,20 @@ import hashlib
 import json
 import shutil
 import socket
-from collections.abc import Awaitable, Callable
 
 import pytest
 
-from dragoon.diagnose.checking import CHECKS, Report, run
+from dragoon.diagnose.checking import Report, run
 from dragoon.gpu.sim.machine import FabricRecord
 from dragoon.gpu.sim.state import Effect, Fault
 from dragoon.kube.port import CLAIMS
+from tests.scenario.damage.damages import Damage, Damages, assert_told, codes
 from tests.scenario.damage.node_world import DIVIDED, RUNTIME, NodeWorld
 from tests.scenario.pluginbed import DRIVER
 
-Damage = Callable[[NodeWorld], Awaitable[None]]
-
-DAMAGES: list[tuple[str, str, Damage]] = []
+DAMAGES: Damages[NodeWorld] = Damages()
 """The code, what the finding is about, and the damage."""
-
-
-def found_by(code: str, about: str) -> Callable[[Damage], Damage]:
-    def keep(damage: Damage) -> Damage:
-        DAMAGES.append((code, about, damage))
-        return damage
-
-    return keep
-
-
-def codes(report: Report) -> set[str]:
-    return {one.check.code for one in report.found}
+found_by = DAMAGES.row
 
 
 async def report(world: NodeWorld) -> Report:
@@ -183,18 +170,13 @@ async def test_nothing_is_found_on_a_node_that_is_well(node: NodeWorld) -> None:
     assert not [one for one in found.results if one.skipped]
 
 
-@pytest.mark.parametrize(
-    ("code", "about", "damage"), DAMAGES, ids=[damage.__name__ for *_, damage in DAMAGES]
-)
-async def test_damage_is_found(node: NodeWorld, code: str, about: str, damage: Damage) -> None:
+@pytest.mark.parametrize(("code", "about", "damage"), DAMAGES.rows, ids=DAMAGES.names)
+async def test_damage_is_found(
+    node: NodeWorld, code: str, about: str, damage: Damage[NodeWorld]
+) -> None:
     assert code not in codes(await report(node))
     await damage(node)
-    found = {one.check.code: one for one in (await report(node)).found}
-    assert code in found
-    problem = next(one for one in found[code].problems if one.about.startswith(about))
-    assert problem.found
-    assert problem.after
-    assert CHECKS[code].remedy
+    assert_told(await report(node), code, about)
 
 
 async def test_after_a_reboot_what_is_gone_with_the_boot_is_no_damage(node: NodeWorld) -> None:

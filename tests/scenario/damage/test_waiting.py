@@ -1,6 +1,6 @@
 """Every reason for which a claim waits, each told by `dragoon explain` with its code."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -11,21 +11,13 @@ from dragoon.diagnose.gathering import gather
 from dragoon.diagnose.waiting import REASONS
 from dragoon.kube.port import CLAIMS, CLASSES, GANGS, NODES, PODS, SLICES, TEMPLATES, Object
 from tests.scenario.damage.cluster_world import DRIVER, NODE, ClusterWorld
+from tests.scenario.damage.damages import Damage, Damages
 
-Damage = Callable[[ClusterWorld], Awaitable[None]]
-
-DAMAGES: list[tuple[str, str, Damage]] = []
+DAMAGES: Damages[ClusterWorld] = Damages()
 """The code, what the message says, and the damage."""
+told_as = DAMAGES.row
 _SHARE = "11111111-2222-4333-8444-555555555555"
 WHOLE = "sim.dragoon.dev"
-
-
-def told_as(code: str, text: str) -> Callable[[Damage], Damage]:
-    def keep(damage: Damage) -> Damage:
-        DAMAGES.append((code, text, damage))
-        return damage
-
-    return keep
 
 
 def wanted(**fields: Any) -> Object:
@@ -231,11 +223,9 @@ async def test_a_gang_that_waits_is_told_why(
     assert (found.cause.code if found.cause else None) == code, found.message
 
 
-@pytest.mark.parametrize(
-    ("code", "text", "damage"), DAMAGES, ids=[damage.__name__ for *_, damage in DAMAGES]
-)
+@pytest.mark.parametrize(("code", "text", "damage"), DAMAGES.rows, ids=DAMAGES.names)
 async def test_a_pod_that_waits_is_told_why(
-    cluster: ClusterWorld, code: str, text: str, damage: Damage
+    cluster: ClusterWorld, code: str, text: str, damage: Damage[ClusterWorld]
 ) -> None:
     await pending(cluster)
     before = await explained(cluster)
@@ -248,4 +238,4 @@ async def test_a_pod_that_waits_is_told_why(
 
 
 def test_every_reason_has_a_row() -> None:
-    assert {code for code, *_ in DAMAGES} | {"WAIT018", "WAIT019", "WAIT020"} == set(REASONS)
+    assert {code for code, *_ in DAMAGES.rows} | {"WAIT018", "WAIT019", "WAIT020"} == set(REASONS)
