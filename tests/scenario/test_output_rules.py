@@ -13,6 +13,10 @@ from pathlib import Path
 import pytest
 import yaml
 
+from dragoon.gpu.sim.hardware import Hardware
+from dragoon.gpu.sim.profiles import find_machine
+from dragoon.gpu.sim.state import Effect, Fault
+
 ROOT = Path(__file__).parents[2]
 SAVED = ("--snapshot", str(ROOT / "docs/examples/cluster.yaml"))
 SIMULATED = ("--simulate", "dgx-h100")
@@ -137,3 +141,15 @@ def test_an_interrupt_ends_with_130_and_without_a_traceback(tmp_path: Path) -> N
     assert process.returncode == 130
     assert out == ""
     assert "Traceback" not in err
+
+
+@pytest.mark.parametrize(
+    "words", [("devices",), ("topo",), ("mig",), ("check", "--category", "host")]
+)
+def test_the_process_ends_although_the_driver_hangs(words: tuple[str, ...], tmp_path: Path) -> None:
+    machine = tmp_path / "machine.json"
+    hardware = Hardware.installed(machine, find_machine("t4"), "n1")
+    hardware.fail(Fault("nvmlDeviceGetCount_v2", Effect.HANG))
+    found = run(*words, "--simulate-state", str(machine), "--timeout", "100ms")
+    assert found.returncode == (1 if words[0] == "check" else 3)
+    assert "no answer within 0.1 s: the driver hangs" in found.stdout + found.stderr
