@@ -80,69 +80,25 @@ class Controller:
         self._config = config
         self._api = api
         self._clock = clock
+        self._pace = pace or Pace()
         self.metrics = GangMetrics(__version__)
         identity = f"{config.pod_name or 'controller'}-{uuid.uuid4().hex[:8]}"
         self._events = EventRecorder(api, COMPONENT, identity)
         self._reporter = GangReporter(self.metrics, self._events)
-        # The Lease is written past the limit: a burst of allocations must not cost leadership.
-        self._election = Election(
-            api,
-            namespace=config.pod_namespace,
-            name=config.lease_name,
-            identity=identity,
-            timing=timing,
-            clock=clock,
-        )
+        self._election = self._candidacy(identity, timing)
         writing = ThrottledApi(api, Throttle(config.kube_api_qps, config.kube_api_burst))
         executor = Executor(writing, writers=config.writers)
-        self._copies = Copies(api, pace=pace)
+        self._copies = Copies(api, pace=self._pace)
         self._queue: Queue[FamilyKey] = Queue(clock)
         self.world = World(self._copies, Listener(self._changed, self._room, self._swept))
         self._cleaning = Cleaning(self.world, executor)
-        self._provisioning = Provisioning(
-            writing,
-            self.world,
-            class_name=config.provisioning_class,
-            changed=self._changed,
-            again=(pace or Pace()).served,
-        )
-        looker = Looker(
-            writing,
-            self.world,
-            planner,
-            settings=protocol or config.protocol,
-            reporter=self._reporter,
-            again=self._again,
-            provisioning=self._provisioning,
-            executor=executor,
-            pace=pace,
-            clock=clock,
-        )
-        self._looker = looker
-        self._copies.gangs.subscribe(self._gang)
+        self._provisioning = self._requests_for_nodes(writing)
+        self._looker = self._look_at_gangs(writing, executor, planner, protocol or config.protocol)
         self._gangs = GangController(
-            writing, self.world, looker, self._queue, teller=self._reporter, clock=clock
+            writing, self.world, self._looker, self._queue, teller=self._reporter, clock=clock
         )
-        self._reserving = Reserving(
-            self.world,
-            looker,
-            executor,
-            settings=config.reserving,
-            changed=self._changed,
-            room=self._room,
-            counted=self.metrics.reserved,
-            every=(pace or Pace()).status,
-        )
-        self._kueue = Kueue(
-            writing,
-            self.world,
-            looker.planning,
-            reporter=self._reporter,
-            room=lambda: self._room(FLEET),
-            settings=config.checking,
-            every=(pace or Pace()).served,
-            replan=(pace or Pace()).replan,
-        )
+        self._reserving = self._reservations(executor)
+        self._kueue = self._check_for_kueue(writing)
         self._arbiter = Arbiter(
             self.world,
             executor,
@@ -153,13 +109,7 @@ class Controller:
         self._tending = Tending(
             self.world, executor, driver=config.driver_name, note=self._reporter.alone, clock=clock
         )
-        self._copies.claims.subscribe(
-            lambda change: self._arbiter.claim_changed(change.old, change.new)
-        )
-        self._copies.claims.subscribe(self._tending.claim_changed)
-        self._copies.failures.subscribe(self._tending.event_changed)
-        self._copies.jobs.subscribe(self._tending.job_changed)
-        self._copies.slices.subscribe(self._slice)
+        self._follow_copies()
         self._proof: Proof | None = None
         self._problem = "the gate of gangs has not been proved yet"
         host, port = parse_listen(config.listen)
@@ -204,6 +154,77 @@ class Controller:
                 for resource, informer in self._copies.informers.items()
             },
         }
+
+    def _candidacy(self, identity: str, timing: Timing) -> Election:
+        # The Lease is written past the limit: a burst of allocations must not cost leadership.
+        return Election(
+            self._api,
+            namespace=self._config.pod_namespace,
+            name=self._config.lease_name,
+            identity=identity,
+            timing=timing,
+            clock=self._clock,
+        )
+
+    def _requests_for_nodes(self, writing: Api) -> Provisioning:
+        return Provisioning(
+            writing,
+            self.world,
+            class_name=self._config.provisioning_class,
+            changed=self._changed,
+            again=self._pace.served,
+        )
+
+    def _look_at_gangs(
+        self, writing: Api, executor: Executor, planner: Planner, protocol: Settings
+    ) -> Looker:
+        return Looker(
+            writing,
+            self.world,
+            planner,
+            settings=protocol,
+            reporter=self._reporter,
+            again=self._again,
+            provisioning=self._provisioning,
+            executor=executor,
+            pace=self._pace,
+            clock=self._clock,
+        )
+
+    def _reservations(self, executor: Executor) -> Reserving:
+        return Reserving(
+            self.world,
+            self._looker,
+            executor,
+            settings=self._config.reserving,
+            changed=self._changed,
+            room=self._room,
+            counted=self.metrics.reserved,
+            every=self._pace.status,
+        )
+
+    def _check_for_kueue(self, writing: Api) -> Kueue:
+        return Kueue(
+            writing,
+            self.world,
+            self._looker.planning,
+            reporter=self._reporter,
+            room=lambda: self._room(FLEET),
+            settings=self._config.checking,
+            every=self._pace.served,
+            replan=self._pace.replan,
+        )
+
+    def _follow_copies(self) -> None:
+        """What changes in the copies goes to the parts that the world does not tell of it."""
+        self._copies.gangs.subscribe(self._gang)
+        self._copies.claims.subscribe(
+            lambda change: self._arbiter.claim_changed(change.old, change.new)
+        )
+        self._copies.claims.subscribe(self._tending.claim_changed)
+        self._copies.failures.subscribe(self._tending.event_changed)
+        self._copies.jobs.subscribe(self._tending.job_changed)
+        self._copies.slices.subscribe(self._slice)
 
     def _parts(self) -> tuple[Part, ...]:
         return (

@@ -41,6 +41,7 @@ from dragoon.kubelet.serving import KubeletPlugin
 from dragoon.prepare.audit.auditing import Audit
 from dragoon.prepare.common_edits import CommonEdits
 from dragoon.prepare.effects import Effects, HostEffects
+from dragoon.prepare.enforcement.choosing import Enforcement
 from dragoon.prepare.enforcement.probing import Probing
 from dragoon.prepare.engine import Engine
 from dragoon.prepare.host_root import HostRoot
@@ -90,21 +91,14 @@ class Plugin:
         """
         self._config = settings.check_plugin(config)
         self._first_look = first_look
-        driver, node = config.driver_name, config.node_name
         self.metrics = Metrics(__version__)
         self._reporter = Reporter(self.metrics)
+        self._events = EventRecorder(api, COMPONENT, config.pod_name or config.node_name)
         self._watch = InventoryWatch(gpus, config.inventory_seconds, report=self._reporter.looked)
-        self._publisher = Publisher(api, driver=driver, node=node, metrics=self.metrics)
-        self._events = EventRecorder(api, COMPONENT, config.pod_name or node)
-        self._offering = Offering(
-            api,
-            self._publisher,
-            driver=driver,
-            node=node,
-            recorder=self._events,
-            wishes=config.wishes,
-            sources=Sources(mig, partial(publishing.journal, config)),
+        self._publisher = Publisher(
+            api, driver=config.driver_name, node=config.node_name, metrics=self.metrics
         )
+        self._offering = self._offer(api, mig)
         self._watch.subscribe(self._reporter.found)
         self._watch.subscribe(self._offering.show)
         prepare, fresh = _prepare_settings(config), FreshInventory(self._watch)
@@ -127,55 +121,13 @@ class Plugin:
             observer=self._reporter.observe,
         )
         self._watch.subscribe(self._telling.found)
-        self._engine = Engine(
-            api,
-            fresh,
-            effects,
-            prepare,
-            common=_common_edits(config),
-            enforcement=enforcement,
-            forms=lambda: self._offering.wanted.wishes.forms,
-            observer=Audience((self._reporter.observe, self._telling.observe)).observe,
-            threads=Threads(_THREADS),
+        self._engine = self._prepare_claims(api, fresh, effects, prepare, enforcement)
+        self._audit = processes and self._compare_use(
+            api, effects, prepare, processes=processes, limits=limits, proc_root=proc_root
         )
-        reporter = AuditReporter(self.metrics, self._events, self._telling.statuses.observe)
-        self._audit = processes and Audit(
-            api,
-            effects,
-            prepare,
-            cards=self._cards,
-            processes=processes,
-            report=reporter.report,
-            limits=limits,
-            proc_root=proc_root or Path(config.proc_root),
-            observer=self._reporter.observe,
-        )
-        self._health = health and NodeHealth(
-            health,
-            HealthFile(effects, prepare.paths),
-            config=config,
-            inventories=self._watch,
-            offering=self._offering,
-            recorder=self._events,
-            metrics=self.metrics,
-        )
-        self._kubelet = KubeletPlugin(
-            self._engine,
-            driver=driver,
-            kubelet_root=Path(config.kubelet_root),
-            instance_uid=config.pod_uid or None,
-            health=self._health.board if self._health else None,
-        )
-        self.metrics.health_streams(lambda: self._kubelet.health_streams)
-        host, port = settings.parse_listen(config.listen)
-        self.endpoint = Endpoint(
-            host,
-            port,
-            metrics=self.metrics,
-            not_ready=self.not_ready,
-            self_call=self._kubelet.self_call,
-            state=self.state,
-        )
+        self._health = health and self._watch_health(health, HealthFile(effects, prepare.paths))
+        self._kubelet = self._serve_kubelet()
+        self.endpoint = self._answer_questions()
 
     async def run(self, stop: asyncio.Event) -> None:
         """Serves until `stop` is set. Raises DragoonError when it cannot start."""
@@ -234,6 +186,95 @@ class Plugin:
             "health": self._health.state() if self._health else [],
             "otherOwners": [owner.name for owner in self._offering.owners],
         }
+
+    def _offer(self, api: Api, mig: MigCards | None) -> Offering:
+        return Offering(
+            api,
+            self._publisher,
+            driver=self._config.driver_name,
+            node=self._config.node_name,
+            recorder=self._events,
+            wishes=self._config.wishes,
+            sources=Sources(mig, partial(publishing.journal, self._config)),
+        )
+
+    def _prepare_claims(
+        self,
+        api: Api,
+        fresh: FreshInventory,
+        effects: Effects,
+        prepare: PrepareSettings,
+        enforcement: Enforcement,
+    ) -> Engine:
+        return Engine(
+            api,
+            fresh,
+            effects,
+            prepare,
+            common=_common_edits(self._config),
+            enforcement=enforcement,
+            forms=lambda: self._offering.wanted.wishes.forms,
+            observer=Audience((self._reporter.observe, self._telling.observe)).observe,
+            threads=Threads(_THREADS),
+        )
+
+    def _compare_use(
+        self,
+        api: Api,
+        effects: Effects,
+        prepare: PrepareSettings,
+        *,
+        processes: Processes,
+        limits: MemoryLimits | None,
+        proc_root: Path | None,
+    ) -> Audit:
+        """The audit: what processes use, compared with what their pods were given."""
+        reporter = AuditReporter(self.metrics, self._events, self._telling.statuses.observe)
+        return Audit(
+            api,
+            effects,
+            prepare,
+            cards=self._cards,
+            processes=processes,
+            report=reporter.report,
+            limits=limits,
+            proc_root=proc_root or Path(self._config.proc_root),
+            observer=self._reporter.observe,
+        )
+
+    def _watch_health(self, sources: HealthSources, file: HealthFile) -> NodeHealth:
+        return NodeHealth(
+            sources,
+            file,
+            config=self._config,
+            inventories=self._watch,
+            offering=self._offering,
+            recorder=self._events,
+            metrics=self.metrics,
+        )
+
+    def _serve_kubelet(self) -> KubeletPlugin:
+        kubelet = KubeletPlugin(
+            self._engine,
+            driver=self._config.driver_name,
+            kubelet_root=Path(self._config.kubelet_root),
+            instance_uid=self._config.pod_uid or None,
+            health=self._health.board if self._health else None,
+        )
+        self.metrics.health_streams(lambda: kubelet.health_streams)
+        return kubelet
+
+    def _answer_questions(self) -> Endpoint:
+        """Metrics, readiness, and /debug/state."""
+        host, port = settings.parse_listen(self._config.listen)
+        return Endpoint(
+            host,
+            port,
+            metrics=self.metrics,
+            not_ready=self.not_ready,
+            self_call=self._kubelet.self_call,
+            state=self.state,
+        )
 
     def _parts(self) -> tuple[Part, ...]:
         return (
