@@ -1,4 +1,4 @@
-"""The parts of charts/dragoon/values.schema.json that follow from the code: the two blocks of settings.
+"""The parts of charts/dragoon/values.schema.json made from the code: the two blocks of settings.
 
 `hack/chart-schema` writes them anew; `--check` only compares.
 """

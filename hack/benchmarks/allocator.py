@@ -154,7 +154,7 @@ def _keep(state: ClusterState, claim: Object, allocations: Sequence[dict[str, An
 
 
 def _evaluate() -> float:
-    """Evaluations a second of one selector, with cost accounting, on devices that are all different."""
+    """Evaluations a second of one selector, with cost accounting, on devices all different."""
     raws = [device for one in forms.slices("node", 0) for device in one["spec"].get("devices", [])]
     views = [device_view("gpu.dragoon.dev", raw) for raw in raws]
     evaluate = compile_selector(_SELECTOR).evaluate

@@ -23,7 +23,7 @@ _IN_POD = (
 
 @dataclass(frozen=True, slots=True)
 class Waits:
-    """How much longer than on this machine things take, in milliseconds: a GET of a claim, an fsync."""
+    """How much longer than here things take, in milliseconds: a GET of a claim, an fsync."""
 
     api_ms: float = 0.0
     fsync_ms: float = 0.0
@@ -102,7 +102,7 @@ def dragoon(
     *,
     more: Mapping[str, str] | None = None,
 ) -> Contender:
-    """`dragoon plugin`, with `more` settings, on a simulated DGX H100, reaching the API server as from a pod."""
+    """`dragoon plugin`, with `more` settings, on a simulated DGX H100, as in a pod."""
     options = {
         "driver_name": driver,
         "node_name": node,

@@ -2,9 +2,9 @@
 
 Both run against one real API server; the calls take turns, in random order. The same calls on
 tmpfs show what fsync costs; each process tells what its GETs cost. "slow" is tmpfs with waits put
-into both drivers, at each GET of a claim and at each fsync: there the parallelism of the code shows,
-and not how many CPUs this machine has. Dragoon runs as in a pod: no kubeconfig, its account mounted.
-Shares and MIG devices follow in a table of their own (`prepare_forms`).
+into both drivers, at each GET of a claim and at each fsync: there the parallelism of the code
+shows, and not how many CPUs this machine has. Dragoon runs as in a pod: no kubeconfig, its account
+mounted. Shares and MIG devices follow in a table of their own (`prepare_forms`).
 """
 
 import argparse

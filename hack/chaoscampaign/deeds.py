@@ -1,4 +1,7 @@
-"""What befalls one call of the kubelet. Each deed leaves the node mended, with the same containers."""
+"""What befalls one call of the kubelet.
+
+Each deed leaves the node mended, with the same containers.
+"""
 
 import asyncio
 import errno

@@ -1,4 +1,4 @@
-"""Everything around the process under test: folders, machine, API server, kubelet, and its deaths."""
+"""Everything around the process under test: folders, machine, API server, kubelet, its deaths."""
 
 import asyncio
 import hashlib

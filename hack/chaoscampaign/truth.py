@@ -1,4 +1,4 @@
-"""What is really there: the hardware's own state, files and the API, read without the product's plans.
+"""What is really there: the hardware's own state, files and API, without the product's plans.
 
 The checks are those of DESIGN section 8: nothing prepared twice (1), agreement and no leak after a
 restart, running containers undisturbed (2), only valid objects in the API (4).

@@ -1,4 +1,4 @@
-"""The Python packages of the image: the lock file's, each with its hash, and the project's wheel."""
+"""The Python packages of the image: the lock file's, each with its hash, the project's wheel."""
 
 import os
 import platform

@@ -1,7 +1,7 @@
 """The base of the image: Python and what its wheels need, from this machine's Debian sources.
 
-apt works out the packages as for an empty machine and fetches them, checked as always; they are only
-unpacked. No maintainer script runs, so nothing but their files is in the image.
+apt works out the packages as for an empty machine and fetches them, checked as always; they are
+only unpacked. No maintainer script runs, so nothing but their files is in the image.
 """
 
 import json

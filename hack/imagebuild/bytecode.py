@@ -1,4 +1,4 @@
-"""Compiled Python in the image: its files cannot be written there, and every start would compile anew.
+"""Compiled Python in the image: files cannot be written there, every start would compile anew.
 
 Compiled by the Python of the image itself, since bytecode is of one version. The files say the hash
 of their source and not its time, so the same source gives the same bytes.

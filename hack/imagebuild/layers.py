@@ -34,7 +34,7 @@ class Store:
     """The time of every file, in seconds since 1970 (SOURCE_DATE_EPOCH)."""
 
     def layer(self, name: str, key: str, fill: Callable[[Path], None]) -> Layer:
-        """The layer of a name and a key; `fill` puts its files into a folder where it is missing."""
+        """The layer of a name and a key; `fill` puts its files into a folder if it is missing."""
         path = self.folder / f"{name}-{fingerprint(key, str(self.epoch))}.tar"
         self.folder.mkdir(parents=True, exist_ok=True)
         with self._lock():

@@ -2,7 +2,7 @@
 
 etcd, API server, controller manager and scheduler are the real ones, and so are the controller's
 processes; nodes have no kubelet, `standin` says what one would say of pods. Every write of a
-controller passes a `proxy`, where the campaign kills it or lets the write fail. `crowd` is everybody
-else, `witness` watches and says what must never be seen, `campaign` is one run, `main` the command
-line.
+controller passes a `proxy`, where the campaign kills it or lets the write fail. `crowd` is
+everybody else, `witness` watches and says what must never be seen, `campaign` is one run, `main`
+the command line.
 """

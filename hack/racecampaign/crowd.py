@@ -1,4 +1,4 @@
-"""Everybody else: gangs as Jobs, and ordinary pods that kube-scheduler places on the same devices."""
+"""Everybody else: gangs as Jobs, and ordinary pods that kube-scheduler puts on the same devices."""
 
 import asyncio
 import random

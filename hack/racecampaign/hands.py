@@ -73,7 +73,7 @@ class Hands:
             await hand.stop()
 
     def kill_at(self, write: int, moment: Moment, again: int) -> None:
-        """Each dies at that write of its own; with `again` then at some of its next so many, too."""
+        """Each dies at that write of its own; with `again` at some of its next so many, too."""
         for hand in self.each:
             hand.again = again
             hand.proxy.kill_at(write, moment)

@@ -1,10 +1,10 @@
 """Kueue beside a running cluster: its own manifests and program, both from its Go module.
 
-Nothing of Kueue is copied: `kubectl kustomize` renders the manifests from Go's module cache, without
-the Deployment, and the program runs as one more process of this machine. Its webhooks are reached
-through its own Service: the API server asks the endpoints (--enable-aggregator-routing), which are
-written here. Its certificates are its own too: where a pod would mount the Secret, its content is
-written into a folder.
+Nothing of Kueue is copied: `kubectl kustomize` renders the manifests from Go's module cache,
+without the Deployment, and the program runs as one more process of this machine. Its webhooks are
+reached through its own Service: the API server asks the endpoints (--enable-aggregator-routing),
+which are written here. Its certificates are its own too: where a pod would mount the Secret, its
+content is written into a folder.
 """
 
 import base64

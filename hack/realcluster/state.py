@@ -52,7 +52,8 @@ class Settings:
     feature_gates: str = ""
     runtime_config: str = ""
     usual_paths: bool = False
-    """Every node finds its own folders at /var/lib/kubelet and /var/run/cdi, as DaemonSets need it."""
+    """Every node finds its own folders at /var/lib/kubelet and /var/run/cdi, as DaemonSets need
+    it."""
 
 
 @dataclass

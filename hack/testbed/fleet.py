@@ -95,7 +95,7 @@ class Fleet:
                 writers.create_task(write())
 
     async def prepare(self, nodes: Iterable[str], published: Iterable[Object]) -> None:
-        """Writes nodes, their slices and the class of simulated GPUs; returns when every node is untainted."""
+        """Writes nodes, slices and the class of simulated GPUs; returns when no node is tainted."""
         names = list(nodes)
         await self.create(NODES, (_node(name) for name in names))
         await self.create(SLICES, published)

@@ -1,4 +1,4 @@
-"""The manifests of docs/manifests, and how they are tried without hardware and without a registry."""
+"""The manifests of docs/manifests, and how they are tried without hardware or a registry."""
 
 from pathlib import Path
 from typing import Any, Final
@@ -17,7 +17,8 @@ SIMULATED: Final = {
     names.CLASS_MIG: "sim-mig.dragoon.dev",
     names.CLASS_SHARED: "sim-shared.dragoon.dev",
 }
-"""Each class of hardware, and the one of simulated GPUs of the same form (deviceclasses/samples)."""
+"""Each class of hardware, and the one of simulated GPUs of the same form
+(deviceclasses/samples)."""
 
 
 _IMAGE: Final = {"image": BUSYBOX, "imagePullPolicy": "Never", "command": ["sh", "-c", SLEEP]}

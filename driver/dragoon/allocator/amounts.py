@@ -1,4 +1,4 @@
-"""Amounts that add up: exact whole numbers of nano units, and what a request consumes of a capacity.
+"""Amounts that add up: whole numbers of nano units, and what a request consumes of a capacity.
 
 Source: dra-api.md C.6, `consumable_capacity.go` of k8s.io/dynamic-resource-allocation 0.37.2 with
 the gate DRAFractionalCapacityRange on, as it is by default.

@@ -1,4 +1,4 @@
-"""Raw ResourceClaims, DeviceClasses and Nodes to records; what the allocator cannot do is refused."""
+"""Raw ResourceClaims, DeviceClasses and Nodes to records; what cannot be allocated is refused."""
 
 from typing import Any, Final
 

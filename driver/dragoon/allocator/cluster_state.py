@@ -239,7 +239,10 @@ class ClusterState:
             self._floating.pop(id_, None)
 
     def _read(self, raw: Raw) -> tuple[tuple[str, str], _Claim]:
-        """A raw claim, with its key. What it holds is read once: most changes are of other fields."""
+        """A raw claim, with its key.
+
+        What it holds is read once: most changes are of other fields.
+        """
         metadata = required(raw, "metadata", "ResourceClaim")
         key = metadata.get("namespace") or "", required(metadata, "name", "ResourceClaim")
         version = str(metadata.get("resourceVersion") or "")

@@ -110,7 +110,7 @@ class Explanation:
 
     @property
     def distance(self) -> tuple[int, int, int]:
-        """How far the node is from fitting, to compare nodes: devices that are missing, then left."""
+        """How far the node is from fitting, to compare nodes: devices missing, then left."""
         by_request: dict[tuple[str, str], int] = {}
         for one in self.funnels:
             key = one.claim, one.alternative_of or one.request

@@ -9,7 +9,10 @@ Record = TypeVar("Record")
 
 
 class Interner:
-    """One object for equal content. Forgets everything when it is full: sharing is a saving only."""
+    """One object for equal content.
+
+    Forgets everything when it is full: sharing is a saving only.
+    """
 
     def __init__(self, limit: int = _KEPT) -> None:
         self._limit = limit

@@ -193,7 +193,7 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """One request of a claim: exactly one entry, or with firstAvailable the alternatives in order."""
+    """One request of a claim: exactly one entry, or the alternatives of firstAvailable in order."""
 
     name: str
     alternatives: tuple[Request, ...]

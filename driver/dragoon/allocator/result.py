@@ -101,7 +101,7 @@ def _entry(source: str, requests: list[str], config: Raw) -> dict[str, Any]:
 
 
 def _node_selector(chosen: Sequence[Chosen], node: Node) -> dict[str, Any] | None:
-    """Where the claim can be used: on this node if a device is local to it, else wherever all are."""
+    """Where the claim can be used: on this node if a device is local to it, else where all are."""
     fields: list[Raw] = []
     expressions: list[Raw] = []
     for one in chosen:

@@ -2,7 +2,8 @@
 
 Exactly kube-scheduler's (dra-api.md C.4): claims, requests, alternatives and devices in order,
 depth first with backtracking, the first full solution wins. Within a request devices are taken in
-increasing position. A device whose selectors fail ends the attempt only when the search comes to it.
+increasing position. A device whose selectors fail ends the attempt only when the search comes to
+it.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -133,7 +134,8 @@ def solve_within(problem: Problem, attempts: Attempts) -> Solution | None:
 class _Wish:
     """A request or an alternative of one. claim and number: where it stands.
 
-    members: pool and device of each, where all are wanted. lists: candidates per pool, as far as looked at.
+    members: pool and device of each, where all are wanted. lists: candidates per pool, as far as
+    looked at.
     """
 
     claim: int

@@ -31,7 +31,8 @@ class Hold(NamedTuple):
 def holds_of(allocation: Raw | None, claim: str) -> tuple[Hold, ...]:
     """What a raw status.allocation holds; results with admin access hold nothing.
 
-    Raises InvalidInputError, naming the claim, for an amount that is none or a field that is missing.
+    Raises InvalidInputError, naming the claim, for an amount that is none or a field that is
+    missing.
     """
     results = ((allocation or {}).get("devices") or {}).get("results") or ()
     owner = f"ResourceClaim {claim}: status.allocation"
@@ -53,7 +54,7 @@ def holds_of(allocation: Raw | None, claim: str) -> tuple[Hold, ...]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Slack:
-    """What is left of each counter of a pool, in nano units; overdrawn: of one, less than nothing."""
+    """What is left of each counter of a pool, in nano units; overdrawn: one is below nothing."""
 
     left: Mapping[Counter, int]
     overdrawn: bool

@@ -196,7 +196,7 @@ def _tolerated(taint: Raw, request: Raw) -> bool:
 
 
 def _constraint(constraint: Raw, spots: Sequence[tuple[Raw, Spot]]) -> Iterator[str]:
-    """matchAttribute: one value; distinctAttribute: no value twice; either way no device without."""
+    """matchAttribute: one value; distinctAttribute: none twice; either way no device without."""
     attribute = constraint.get("matchAttribute") or constraint["distinctAttribute"]
     covered = constraint.get("requests")
     values = [

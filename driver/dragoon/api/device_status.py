@@ -40,7 +40,10 @@ REPORT: Final = "Report"
 
 @dataclass(frozen=True, slots=True)
 class DeviceRefusal:
-    """A device that its node did not prepare. code: of the error; on_refusal: EVICT, REPORT or ""."""
+    """A device that its node did not prepare.
+
+    code: of the error; on_refusal: EVICT, REPORT or "".
+    """
 
     pool: str
     device: str

@@ -58,7 +58,7 @@ class Done:
 
 
 async def collect(tasks: Sequence[Task], *, seconds: float = TASK_SECONDS) -> tuple[Done, ...]:
-    """Runs the tasks one after the other, each for at most so long; one that fails costs no other."""
+    """Runs the tasks one by one, each for at most so long; one that fails costs no other."""
     return tuple([await _done(task, seconds) for task in tasks])
 
 

@@ -49,7 +49,7 @@ def _simulated(config: PluginConfig) -> bool:
 
 
 def _allocate(config: PluginConfig) -> Allocate | None:
-    """How memory is allocated for a try; None where a simulated machine can be reached by nobody."""
+    """How memory is allocated for a try; None where nobody can reach the simulated machine."""
     if not _simulated(config):
         return allocate
     return SimulatedAllocation(Path(config.simulate_state)) if config.simulate_state else None

@@ -1,7 +1,7 @@
 """Which pods of a snapshot are members of which Gang, as the controller sorts them.
 
-Several Gangs may have one label: two Jobs, the replicas of a LeaderWorkerSet. What cannot be read is
-left out; explain then takes all pods with the label.
+Several Gangs may have one label: two Jobs, the replicas of a LeaderWorkerSet. What cannot be read
+is left out; explain then takes all pods with the label.
 """
 
 from collections import defaultdict

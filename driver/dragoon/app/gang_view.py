@@ -27,7 +27,7 @@ _PAGE = 500
 
 @dataclass(frozen=True, slots=True)
 class Released:
-    """What was given up: pods that were let go, rules that were removed, plans that were dropped."""
+    """What was given up: pods that were let go, rules that were removed, dropped plans."""
 
     pods: int
     rules: int

@@ -1,4 +1,4 @@
-"""The health of this node's cards: from the driver to taints, the kubelet, metrics, logs, events."""
+"""The health of this node's cards: from the driver to taints, kubelet, metrics, logs, events."""
 
 import structlog
 

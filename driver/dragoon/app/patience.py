@@ -14,7 +14,10 @@ DRIVER_SECONDS: Final = 20.0
 
 
 async def in_time(look: Callable[[], _T], seconds: float = DRIVER_SECONDS) -> _T:
-    """What look answers, which blocks. Raises HardwareError after that time, and what look raises."""
+    """What look answers, which blocks.
+
+    Raises HardwareError after that time, and what look raises.
+    """
     try:
         async with asyncio.timeout(seconds):
             return await aside(look)

@@ -205,8 +205,8 @@ CHECK_RULES: Final = (
     Rule(GANGS, ("list",), "gangs that are stuck"),
     Rule(REVIEWS, ("create",), "whether plugin and controller have their rights"),
 )
-"""Of `dragoon check` in `helm test`, only while it runs. What it would try by dry-run creates of pods,
-claims and slices it leaves out: RBAC cannot tell a dry run from a write."""
+"""Of `dragoon check` in `helm test`, only while it runs. What it would try by dry-run creates of
+pods, claims and slices it leaves out: RBAC cannot tell a dry run from a write."""
 
 
 def objects(

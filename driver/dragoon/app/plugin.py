@@ -312,7 +312,7 @@ class Plugin:
         return missing and self._watch.current is None and self._config.without_driver == "wait"
 
     async def _look_first(self) -> None:
-        """No driver is an end, if it is not to be waited for; one that fails or hangs may come back."""
+        """No driver is an end, unless it is waited for; one that fails or hangs may come back."""
         try:
             async with asyncio.timeout(self._first_look):
                 await self._watch.look()

@@ -1,4 +1,4 @@
-"""What users learn about their claims: conditions, events, and taints of cards that refused them."""
+"""What users learn about their claims: conditions, events, taints of cards that refused them."""
 
 from collections.abc import Callable, Sequence
 from typing import Any

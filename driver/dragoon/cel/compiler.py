@@ -340,7 +340,10 @@ class Compiler:
         return comparisons.equality(left, right, wanted=wanted)
 
     def _folded(self, node: Call, callee: Callee, run: Evaluate) -> Evaluate:
-        """A call on constants, computed once. cel-go charges for it each time, unless it converts."""
+        """A call on constants, computed once.
+
+        cel-go charges for it each time, unless it converts.
+        """
         try:
             value = calls.constant(run)
         except ExpressionFailedError as error:

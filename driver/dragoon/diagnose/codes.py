@@ -1,4 +1,4 @@
-"""What programs can rely on: the version of answers, and stable codes, as docs/checks.md tells them.
+"""What programs can rely on: the version of answers, and stable codes, as in docs/checks.md.
 
 A code never changes its meaning: it stands in output that programs read, and is an anchor of the
 page.

@@ -1,9 +1,9 @@
-"""Whether a container runtime applies our CDI specs, by the text of its configuration (case C31). Pure.
+"""Whether a container runtime applies our CDI specs, by its configuration (case C31). Pure.
 
 A runtime that has CDI off, or reads other folders, starts containers without a GPU and without an
-error, and nothing tells the plugin. Source: containerd's and CRI-O's configuration. In containerd the
-switch is `enable_cdi`, off by default in 1.7 and on since 2.0; its plugin has another name since
-version 3 of the file. CRI-O has CDI always on. cri-dockerd does not pass the ids on at all.
+error, and nothing tells the plugin. Source: containerd's and CRI-O's configuration. In containerd
+the switch is `enable_cdi`, off by default in 1.7 and on since 2.0; its plugin has another name
+since version 3 of the file. CRI-O has CDI always on. cri-dockerd does not pass the ids on at all.
 """
 
 import tomllib

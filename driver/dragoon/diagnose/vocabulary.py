@@ -96,7 +96,7 @@ class Vocabulary:
 
 
 def meant(name: str) -> str:
-    """What is published for a word that people use: a name, qualified where it is a standard one."""
+    """What is published for a word that people use: a name, qualified if it is a standard one."""
     return _OTHER_WORDS.get(name, "")
 
 

@@ -24,8 +24,8 @@ class Wish:
     """What a claim is to ask for.
 
     gpus: how many devices. memory: at least, of each. share: so much of a GPU, with at most that
-    many per cent of its compute (cores; 0: no ceiling). profile: of a MIG device. product: part of the
-    model's name. same_nvlink: all devices in one NVLink domain. class_name: another than
+    many per cent of its compute (cores; 0: no ceiling). profile: of a MIG device. product: part of
+    the model's name. same_nvlink: all devices in one NVLink domain. class_name: another than
     follows from the form.
     """
 

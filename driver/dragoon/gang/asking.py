@@ -157,7 +157,8 @@ def _value(name: str) -> str:
 class Promises:
     """The named holder of plans that are not journaled yet, and of what is promised in all plans.
 
-    Those of Workloads of Kueue that may start are here too. unpacked: the claims of a journaled plan.
+    Those of Workloads of Kueue that may start are here too. unpacked: the claims of a journaled
+    plan.
     """
 
     def __init__(self, unpacked: Callable[[GangObject], Sequence[PlannedClaim]]) -> None:

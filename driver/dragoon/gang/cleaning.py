@@ -1,4 +1,4 @@
-"""Sweeps what outlived its gang: rules, allocations of gangs that are gone (`protocol.sweeping`)."""
+"""Sweeps what outlived its gang: rules, allocations (`protocol.sweeping`)."""
 
 import asyncio
 from collections.abc import Mapping

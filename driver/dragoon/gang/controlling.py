@@ -244,7 +244,7 @@ class GangController:
         ]
 
     def _ours(self, gang: GangObject, pods: Sequence[PodRecord]) -> set[str]:
-        """UIDs of pods that need no gate: the plan names them, they carry our pin, or are stranded."""
+        """UIDs of pods that need no gate: planned ones, pinned by us, or stranded."""
         claims = self._world.claim
         return _planned(gang) | {pod.uid for pod in pods if pod.pinned or is_stranded(pod, claims)}
 

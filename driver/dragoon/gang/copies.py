@@ -93,7 +93,7 @@ class Copies:
         await self._relisting()
 
     async def refresh(self) -> None:
-        """Lists past every cache what a leader writes: another one's last writes may be on the way."""
+        """Lists past every cache what a leader writes: another's last writes may be on the way."""
         for informer in (self.claims, self.gangs, self.rules, self.pods):
             await informer.refresh()
 

@@ -11,7 +11,10 @@ from dragoon.gang.waiting.ranking import Rank
 
 
 class Line:
-    """Looks into the memories of gangs, by UID, which the looker keeps. clock: monotonic seconds."""
+    """Looks into the memories of gangs, by UID, which the looker keeps.
+
+    clock: monotonic seconds.
+    """
 
     def __init__(
         self, memories: Mapping[str, Memory], *, pace: Pace, clock: Callable[[], float]

@@ -256,7 +256,7 @@ class Looker:
         step: Step,
         otherwise: _Answer,
     ) -> _Answer:
-        """What becomes of the planned nodes without the pods of the plan; only asked in this step."""
+        """What the planned nodes are without the pods of the plan; only asked in this step."""
         if plan is None or plan.step is not step:
             return otherwise
         pods = {pod.uid: pod for pod in case.pods}

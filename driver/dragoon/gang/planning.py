@@ -166,7 +166,7 @@ class Planning:
         memory.pause = memory.refusals.next()
 
     async def _advise(self, asked: _Asked, memory: Memory) -> None:
-        """Looks for holders of lower priority that would be enough; now and then, it costs plans."""
+        """Looks for holders of lower priority that would be enough; seldom, it costs plans."""
         now = self._clock()
         due = memory.advised_at is None or now >= memory.advised_at + self._pace.advice
         if not due or now < self._advice_due or not memory.has_no_room or memory.is_hopeless:
@@ -182,7 +182,7 @@ class Planning:
         self._advice_due = memory.advised_at + _ADVICE_REST * (memory.advised_at - now)
 
     async def _reserve(self, asked: _Asked, memory: Memory) -> None:
-        """Chooses what is kept for the gang: with fewest holders to wait for, none more important."""
+        """Chooses what is kept for the gang: fewest holders to wait for, none more important."""
         if not memory.may_reserve or not memory.has_no_room:
             return
         memory.may_reserve = False

@@ -23,7 +23,7 @@ def pools_of(gang: GangObject | None) -> Iterable[PoolId]:
 
 
 def promises_of(gang: GangObject | None) -> tuple[str, ...]:
-    """Another one as soon as others may have more or less: its round, slots that wait, what is kept."""
+    """Another one when others may have more or less: its round, slots that wait, what is kept."""
     plan = None if gang is None else gang.status.plan
     kept = None if gang is None else gang.status.reservation
     vacated = () if plan is None else (one.uid for one in plan.held if one.vacated)

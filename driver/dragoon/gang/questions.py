@@ -39,7 +39,7 @@ class Questions:
         self._promises.keep(gang.uid, gang.namespace, claims)
 
     def promise(self, uid: str, namespace: str, claims: Sequence[PlannedClaim]) -> None:
-        """What the planner gave a Workload of Kueue, by its UID; the gang of its pods may use it."""
+        """What the planner gave a Workload of Kueue, by UID; the gang of its pods may use it."""
         self._promises.keep(uid, namespace, claims)
 
     def drop(self, uid: str) -> None:
@@ -62,13 +62,16 @@ class Questions:
         return self._promises.snapshot(self._world.state, self._own(gang), gangs)
 
     def open_to(self, gang: GangObject, pods: Sequence[PodRecord], now: datetime) -> Snapshot:
-        """The cluster as the gang may use it: what is kept for others is in use, but for backfill."""
+        """The cluster as the gang may use it: what is kept for others is used, but for backfill."""
         kept = self.keeping.closed_to(gang, pods, now)
         gangs = self._world.copies.gangs.values()
         return self._promises.snapshot(self._world.state, self._own(gang), gangs, kept)
 
     def open_to_workload(self, uid: str, priority: int, now: datetime) -> Snapshot:
-        """The cluster as the pods of a Workload of Kueue may use it. uid: its own; priority: theirs."""
+        """The cluster as the pods of a Workload of Kueue may use it.
+
+        uid: its own; priority: theirs.
+        """
         kept = self.keeping.closed_to_priority(priority, now)
         gangs = self._world.copies.gangs.values()
         return self._promises.snapshot(self._world.state, {uid}, gangs, kept)

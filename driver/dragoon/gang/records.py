@@ -51,10 +51,10 @@ class PodRecord:
     """A pod. amounts: what it takes of a node, in kube-scheduler's whole numbers.
 
     group: the value of the gang label, None without it. owner: its controller. gated: our gate is
-    there; waits: any gate is. pinned: every term of its affinity names its node, as for pods that we
-    ungated. claims: names of its claims, as its status has them, that for extended resources among
-    them. raw: the parts of the pod that are decided on, None for one that has neither the label nor
-    a claim.
+    there; waits: any gate is. pinned: every term of its affinity names its node, as for pods that
+    we ungated. claims: names of its claims, as its status has them, that for extended resources
+    among them. raw: the parts of the pod that are decided on, None for one that has neither the
+    label nor a claim.
     """
 
     namespace: str
@@ -168,7 +168,7 @@ def job_record(raw: Raw) -> JobRecord:
 
 
 def member_spec(spec: Raw, fields: frozenset[str] = _KEPT_OF_MEMBERS) -> dict[str, Any]:
-    """A pod's spec without what nobody decides on: environments, mounts and probes are most of it."""
+    """A pod's spec without what nobody decides on: most is environments, mounts and probes."""
     kept = _only(spec, fields)
     for name in ("containers", "initContainers"):
         if name in kept:
@@ -219,7 +219,7 @@ def _is_pinned(spec: Raw) -> bool:
 
 
 def _claims(spec: Raw, status: Raw) -> tuple[str, ...]:
-    """Only what the pod's status says was made counts (case C49); named claims stand in the spec."""
+    """Only what the status says was made counts (case C49); named claims stand in the spec."""
     made = {
         one.get("name"): one.get("resourceClaimName")
         for one in status.get("resourceClaimStatuses") or ()

@@ -84,7 +84,7 @@ class Reserving:
             _log.warning("reservation not ended", code=error.code, error=str(error))
 
     def _tell_later_ends(self, gangs: Iterable[GangObject], now: datetime) -> None:
-        """What is kept may be used for longer where it is now known until when, or that is later."""
+        """What is kept may be used for longer if it is now known until when, or that is later."""
         kept = [found for one in gangs if (found := self._looker.keeping.kept(one, now))]
         ends = {one.gang.uid: one.estimate for one in kept if one.estimate is not None}
         for one in kept:

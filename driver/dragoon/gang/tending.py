@@ -1,4 +1,4 @@
-"""Looks after pods whose claims are not prepared: wakes their kubelets, evicts where that is wanted.
+"""Looks after pods whose claims are not prepared: wakes their kubelets, evicts where wanted.
 
 Runs whether or not there are gangs. What is decided is in `nudging` and `refused`.
 """

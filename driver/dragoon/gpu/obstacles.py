@@ -46,7 +46,8 @@ class Scene:
 
 
 UNLISTED_SECONDS = 300.0
-"""How long an obstacle stands that nobody can see, such as a client that the driver does not list."""
+"""How long an obstacle stands that nobody can see, such as a client that the driver does not
+list."""
 
 
 def stands(obstacle: Obstacle, scene: Scene, age: float) -> bool:

@@ -22,7 +22,7 @@ _UUID = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Roots:
-    """Where the kernel's trees are mounted: settings, because a container sees the host's elsewhere."""
+    """Where the kernel's trees are mounted: settings, as a container sees the host's elsewhere."""
 
     sys: Path = Path("/sys")
     proc: Path = Path("/proc")
@@ -81,7 +81,7 @@ def node_cpus(roots: Roots, node: int) -> str | None:
 
 
 def bus_cards(roots: Roots) -> tuple[BusCard, ...]:
-    """Every NVIDIA display device on the bus, and every card the NVIDIA module lists, by address."""
+    """Every NVIDIA display device on the bus, every card the NVIDIA module lists, by address."""
     listed = _names(roots.proc / "driver/nvidia/gpus")
     on_bus = {
         address for address in _names(roots.sys / "bus/pci/devices") if _is_gpu(roots, address)

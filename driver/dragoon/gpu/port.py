@@ -72,8 +72,8 @@ class MigCards(Protocol):
     def create(self, address: PciAddress, profile: str, placement: Placement) -> MigInstance:
         """Makes a GPU instance there, and one compute instance that fills it; returns it as seen.
 
-        What was made is taken back when it does not become whole. Raises InvalidInputError for a profile
-        or placement that the card does not have (lists those it has), PlacementTakenError,
+        What was made is taken back when it does not become whole. Raises InvalidInputError for a
+        profile or placement that the card does not have (lists those it has), PlacementTakenError,
         FeatureMissingError while the card is not in MIG mode.
         """
         ...

@@ -60,7 +60,8 @@ def tls_context(
 def proxy_of_environment(server: str) -> str | None:
     """The proxy that HTTPS_PROXY, HTTP_PROXY and NO_PROXY give for a server.
 
-    Found once: asked for every request, as aiohttp does, it costs more than the rest of the request.
+    Found once: asked for every request, as aiohttp does, it costs more than the rest of the
+    request.
     """
     url = urlsplit(server)
     if not url.hostname or proxy_bypass(url.hostname):

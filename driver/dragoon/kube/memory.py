@@ -40,9 +40,9 @@ class MemoryApi:
     admission: what policies make of new objects, per resource.
     git_version: what it calls itself.
     groups: API groups and their versions that it claims to have beside, or instead of, those of the
-    table of traits; it stores any. `more_groups`, `more_plurals` (by group, version) may be changed.
-    history: how many changes a watch may lag behind before it gets 410.
-    bookmark_interval: seconds between the bookmarks of a silent watch.
+    table of traits; it stores any. `more_groups`, `more_plurals` (by group, version) may be
+    changed. history: how many changes a watch may lag behind before it gets 410. bookmark_interval:
+    seconds between the bookmarks of a silent watch.
     """
 
     def __init__(

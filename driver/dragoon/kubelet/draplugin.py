@@ -107,7 +107,7 @@ async def _side_by_side(attempts: Sequence[Coroutine[Any, Any, _Answer]]) -> lis
 async def _traced(
     uid: str, refs: set[ClaimRef], work: Callable[[ClaimRef], Awaitable[_Answer]]
 ) -> _Answer | DragoonError:
-    """The attempt; its log lines, down to its threads, carry the claim's UID and an operation id."""
+    """The attempt; its log lines, in its threads too, carry the claim's UID and an operation id."""
     with about(claim_uid=uid, operation=operation_id()):
         return await _attempt(refs, work)
 

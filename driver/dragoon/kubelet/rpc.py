@@ -11,7 +11,8 @@ import grpc
 from google.protobuf import message_factory
 
 Behaviour = Callable[[Any, Any], Awaitable[Any] | AsyncIterator[Any]]
-"""A method: (request message, grpc.aio.ServicerContext) -> response message, or a stream of them."""
+"""A method: (request message, grpc.aio.ServicerContext) -> response message, or a stream of
+them."""
 
 
 def handlers(service: Any, behaviours: Mapping[str, Behaviour]) -> grpc.GenericRpcHandler:

@@ -148,7 +148,7 @@ def device_variable(device: str, uuid: str) -> str:
 
 
 def devices_given(spec: Spec) -> tuple[tuple[str, str], ...]:
-    """What a spec of ours hands out: device names out of `device_name`, UUIDs of `device_variable`."""
+    """What a spec of ours hands out: names out of `device_name`, UUIDs of `device_variable`."""
     return tuple(
         ("".join(device.name.split("_")[2:3]), variable.partition("=")[2])
         for device in spec.devices

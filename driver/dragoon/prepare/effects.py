@@ -54,7 +54,8 @@ class Stamp:
 class Effects(Protocol):
     """Files, cards, boot and locks of one node.
 
-    Failures are StateErrors, or HardwareErrors where a card is asked, retryable where they may pass.
+    Failures are StateErrors, or HardwareErrors where a card is asked, retryable where they may
+    pass.
 
     Nothing is durable before it was synced: bytes with `sync`, names (by `write`, `rename`,
     `remove`, `make_folder`) with `sync_folder` of the folder that holds them.
@@ -171,7 +172,10 @@ def state_error(doing: str, path: Path, error: OSError) -> StateError:
 
 
 class _Reported:
-    """Turns an OSError of its block into a StateError. A class: `contextmanager` takes four times as long."""
+    """Turns an OSError of its block into a StateError.
+
+    A class: `contextmanager` takes four times as long.
+    """
 
     __slots__ = ("_doing", "_path")
 

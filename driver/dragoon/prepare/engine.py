@@ -6,7 +6,8 @@ How the kubelet's calls are met (the numbers are points of kubelet-tried.md sect
 - a second call for the same claim joins the first (8) and renews its budget;
 - the kubelet cancels a call at its deadline and when it dies (7): what has begun is finished in a
   task of its own, and what has not begun is dropped, since nobody would know of it;
-- while a claim waits for another one no lock is held (6), for the other's unprepare must get by (5).
+- while a claim waits for another one no lock is held (6), for the other's unprepare must get by
+  (5).
 """
 
 import asyncio

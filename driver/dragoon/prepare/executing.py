@@ -295,7 +295,7 @@ class Executor:
                 step.undo(self._place(uid))
 
     def _check_shared(self, wanted: Entry, place: Place) -> None:
-        """Two claims that make one thing together must mean the same, or one would undo the other."""
+        """Two claims that make one thing must mean the same, or one would undo the other."""
         shared = {step.shared(): step for step in wanted.steps if step.shared()}
         for other in self._living(wanted.uid) if shared else ():
             for theirs in other.steps:

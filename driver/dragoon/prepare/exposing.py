@@ -1,4 +1,7 @@
-"""What stands for a card inside a container: its device file, or a file that stands for one. Pure."""
+"""What stands for a card inside a container: its device file, or a file that stands for one.
+
+Pure.
+"""
 
 from typing import Final
 

@@ -94,7 +94,7 @@ def holder_of_spec(uid: str, data: bytes) -> Holder:
 
 
 def first_conflict(wanted: Holder, others: Iterable[Holder]) -> Holder | None:
-    """The first other claim that holds a part of what is wanted, and that part; None if all is free.
+    """The first other claim that holds a part of what is wanted, and the part; None if all is free.
 
     Where shares of several claims leave too little together, it is the first of them: any that
     lets go may make room.
@@ -118,7 +118,10 @@ def first_conflict(wanted: Holder, others: Iterable[Holder]) -> Holder | None:
 
 
 def fits(footprints: Sequence[Footprint]) -> bool:
-    """Whether these, all on one card, are no more than it has. The first one says how much that is."""
+    """Whether these, all on one card, are no more than it has.
+
+    The first one says how much that is.
+    """
     shares = [one.part for one in footprints if isinstance(one.part, Share)]
     memory = sum(share.memory for share in shares)
     cores = sum(share.cores for share in shares)

@@ -3,9 +3,9 @@
 A file is `{"checksum": ..., "entry": {...}}`; the checksum covers the bytes of the entry as they
 are stored, so that another version's way of encoding cannot break it (case C32). Fields that this
 version does not know are kept when it rewrites a file. A file that was damaged is reported and set
-aside under another name. One that is whole, but of a version that does steps which this one does not
-know, belongs to the other plugin of a rolling update: it is left as it is, and its claim is guarded
-but not touched. Neither stops the others.
+aside under another name. One that is whole, but of a version that does steps which this one does
+not know, belongs to the other plugin of a rolling update: it is left as it is, and its claim is
+guarded but not touched. Neither stops the others.
 """
 
 import enum
@@ -143,7 +143,10 @@ class Contents:
 
 
 class Journal:
-    """The journal files of this node. Callers hold the lock of a claim while they change its file."""
+    """The journal files of this node.
+
+    Callers hold the lock of a claim while they change its file.
+    """
 
     def __init__(self, effects: Effects, paths: Paths) -> None:
         self._effects = effects
@@ -257,8 +260,8 @@ def _carried_over(entry: Entry) -> Entry:
     """An entry of an older version as this one writes it.
 
     Version 1 lacks only fields whose defaults mean what it meant: whole cards, for any pod.
-    Version 2 lacks the record of what was changed on cards: its claims stay without one, so that the plugin that
-    wrote them can still take them back.
+    Version 2 lacks the record of what was changed on cards: its claims stay without one, so that
+    the plugin that wrote them can still take them back.
     """
     return msgspec.structs.replace(entry, version=max(entry.version, VERSION))
 

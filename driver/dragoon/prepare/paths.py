@@ -45,7 +45,10 @@ def check_container(name: str) -> str:
 
 @lru_cache(maxsize=1024)
 def _inside(folder: Path, name: str) -> Path:
-    """A path in a folder. Kept, for the same few are wanted again and again, and pathlib is slow."""
+    """A path in a folder.
+
+    Kept, for the same few are wanted again and again, and pathlib is slow.
+    """
     return folder / name
 
 
@@ -119,7 +122,7 @@ class Paths:
         return folder.with_name(folder.name + PRELOAD)
 
     def region_of(self, path: Path) -> str:
-        """The name of the region, `<pod UID>_<container>`, to which something in its folder belongs."""
+        """The region, `<pod UID>_<container>`, to which something in its folder belongs."""
         return path.name.removeprefix(".").removesuffix(TEMPORARY).removesuffix(PRELOAD)
 
     def pod_cgroups(self, pod_uid: str) -> tuple[Path, ...]:

@@ -46,7 +46,10 @@ class _Part:
 
 
 def needs_pod(given: Given, enforcement: Enforcement) -> bool:
-    """Whether the pod of the claim must be read. Raises TierUnavailableError, UnenforceableError."""
+    """Whether the pod of the claim must be read.
+
+    Raises TierUnavailableError, UnenforceableError.
+    """
     return any(
         enforcement.choose(given.ref, one.request, given.share_config(one)).needs_pod
         for one in given.shares

@@ -106,7 +106,7 @@ def named_claims(
 
 
 def every_claim(pod: Mapping[str, Any]) -> set[str]:
-    """The claim objects of a pod, also the one that kube-scheduler made for extended resources (KEP-5004)."""
+    """The claim objects of a pod, also the one for extended resources (KEP-5004)."""
     extended = (pod.get("status") or {}).get("extendedResourceClaimStatus") or {}
     made = {extended["resourceClaimName"]} if extended.get("resourceClaimName") else set()
     return {*claim_names(pod).values(), *made}

@@ -1,4 +1,4 @@
-"""The entry of a claim whose own was damaged, from its allocation and from what is on the node. Pure.
+"""The entry of a claim whose own was damaged, from its allocation and what is on the node. Pure.
 
 What a container was started with is told by the CDI spec: which devices, by their UUIDs. What was
 done to cards is told by the record beside it. All other steps follow from the allocation, and are

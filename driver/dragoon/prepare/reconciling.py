@@ -1,4 +1,4 @@
-"""Keeping the journal as the API server says: at start and every minute each entry is compared with its claim."""
+"""Keeping the journal as the API server says: each entry is compared at start and every minute."""
 
 import asyncio
 import enum

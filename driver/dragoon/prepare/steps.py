@@ -1,4 +1,7 @@
-"""Every kind of step. Claims of whole GPUs need files; the steps of shares stand beside their tiers."""
+"""Every kind of step.
+
+Claims of whole GPUs need files; the steps of shares stand beside their tiers.
+"""
 
 from collections.abc import Sequence
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Waiting inside a call: a budget that a second caller renews, and a signal that cannot be missed."""
+"""Waiting inside a call: a budget that a second caller renews, a signal that cannot be missed."""
 
 import asyncio
 from dataclasses import dataclass

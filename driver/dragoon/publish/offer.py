@@ -28,7 +28,7 @@ class Offer:
         return bool(self.counter_sets) or any(device.shared for device in self.devices)
 
     def usable(self) -> tuple["Offer", tuple[Finding, ...]]:
-        """The offer as an API server and the allocator accept it, and what is wrong with the rest."""
+        """The offer as an API server and the allocator accept it, and what is wrong otherwise."""
         sets: list[CounterSet] = []
         findings: list[Finding] = []
         for one in self.counter_sets:

@@ -123,7 +123,7 @@ class Publisher:
         self._due.request()
 
     def allow(self, now: bool) -> None:  # noqa: FBT001 - reads as allow(True)
-        """Publishing, and repairing, happens only while allowed: while the kubelet has registered us.
+        """Publishing and repairing happen only while allowed: while the kubelet has registered us.
 
         Slices published earlier would lure pods to a node whose kubelet cannot prepare them yet
         (kubelet-tried.md 0, number 4).

@@ -11,7 +11,7 @@ from dragoon.publish.device import Device, Taint
 
 
 def reserved(devices: Sequence[Device], node: Object | None) -> tuple[Device, ...]:
-    """The devices, with a NoSchedule taint where the node's label says that it is for gangs only."""
+    """The devices, with a NoSchedule taint where the node's label says it is for gangs only."""
     labels = ((node or {}).get("metadata") or {}).get("labels") or {}
     if labels.get(names.LABEL_GANG_ONLY) != "true":
         return tuple(devices)

@@ -126,7 +126,7 @@ def hide_secrets(
 
 
 def _may_hold_a_secret(text: str) -> bool:
-    """Quick, for nearly every text holds none: what each alternative of the expression begins with."""
+    """Quick, for most texts hold none: what each alternative of the expression begins with."""
     folded = text.lower()
     return any(sign in folded for sign in ("bearer", "eyj", "token=", "password="))
 

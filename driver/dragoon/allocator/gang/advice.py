@@ -183,7 +183,7 @@ class _Advice:
     def _nodes_that_help(
         self, names: set[str], change: Callable[[NodeFacts], NodeFacts]
     ) -> dict[str, list[PodAsk]]:
-        """Nodes whose change makes the gang fit, and the members on them; none where it does not."""
+        """Nodes whose change makes the gang fit, and the members on them; none if it does not."""
         if not names:
             return {}
         found = self._plan(changing.with_nodes(self._snapshot, names, change))

@@ -124,7 +124,7 @@ class Likeness:
     def _names_for(
         self, driver: str
     ) -> tuple[tuple[str, ...], frozenset[str], frozenset[str] | None]:
-        """Attributes that are compared, the names under which they may stand, those that are read."""
+        """Attributes that are compared, the names under which they may stand, those read."""
         known = self._names.get(driver)
         if known is None:
             same = (*self._same, *(f"{driver}/{name}" for name in LINKS))

@@ -10,7 +10,8 @@ from dragoon.allocator.gang.shapes import Shape
 from dragoon.allocator.model import Device, Request
 
 Free = Callable[[Request], frozenset[Device] | None]
-"""The devices that a request could have; None where devices can be shared, so that nothing is known."""
+"""The devices that a request could have; None where devices can be shared, so that nothing is
+known."""
 
 
 def demand(blocks: Iterable[tuple[Shape, int]]) -> dict[Request, int]:
@@ -46,7 +47,10 @@ def is_too_much(free: Free, blocks: Iterable[tuple[Shape, int]]) -> bool:
 
 
 def is_short(wanted: Mapping[Request, int], nodes: Iterable[tuple[Free, int]]) -> bool:
-    """Whether nodes have too few devices for all that is wanted of them. nodes: each with a count."""
+    """Whether nodes have too few devices for all that is wanted of them.
+
+    nodes: each with a count.
+    """
     left = sum(wanted.values())
     counting = list(wanted)
     for free, count in nodes:

@@ -39,7 +39,7 @@ def admits(selector: Raw, name: str, labels: Mapping[str, str]) -> bool:
 
 
 def free(node: NodeFacts) -> Mapping[str, int]:
-    """What is left of each resource of the node, `pods` among them; less than nothing is possible."""
+    """What is left of each resource of the node, `pods` too; less than nothing is possible."""
     left = {name: amount - node.used.get(name, 0) for name, amount in node.allocatable.items()}
     return {**left, PODS: node.most_pods - node.pods}
 

@@ -1,4 +1,4 @@
-"""The pods that are to be expected, as records: what `demand` learns and `valuing` measures with."""
+"""The pods to be expected, as records: what `demand` learns and `valuing` measures with."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -41,4 +41,5 @@ KINDS: Final[Mix] = tuple(
         Kind(250, 250, shared=True),
     )
 )
-"""Whole cards alone and linked, parts of three sizes, a quarter of a shared card: each as likely."""
+"""Whole cards alone and linked, parts of three sizes, a quarter of a shared card: each as
+likely."""

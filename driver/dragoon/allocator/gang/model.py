@@ -1,4 +1,4 @@
-"""What the gang planner is asked and what it answers: frozen, raw objects only where they are copied.
+"""What the gang planner is asked and what it answers: frozen, raw objects only where copied.
 
 `reading` makes the asks from raw pods and nodes; `planning.plan` answers. Amounts of node resources
 are kube-scheduler's whole numbers: cpu in milli, everything else in its unit, rounded up per pod
@@ -36,9 +36,9 @@ class PodAsk:
     requests: of the whole pod, with overhead, sidecars and init containers; without `pods`.
     claims: raw ResourceClaims in the pod's order, each with a UID; one that several members name is
     shared. One that is allocated already is not planned again; it decides where the pod can be.
-    affinity: the raw node selector that its node affinity requires. unmodelled: names of rules on the
-    pod that the planner does not know. node: where the member is bound or pinned; it is not moved,
-    and the facts of that node count it already. slot: whose place it takes.
+    affinity: the raw node selector that its node affinity requires. unmodelled: names of rules on
+    the pod that the planner does not know. node: where the member is bound or pinned; it is not
+    moved, and the facts of that node count it already. slot: whose place it takes.
     """
 
     namespace: str
@@ -187,8 +187,8 @@ class Change(NamedTuple):
 class NoRoom:
     """No placement exists. never: not even with everything released that others hold.
 
-    grows: that is so, and with more nodes like one there is it would fit. message: one sentence. fitting, wanted: members. explanation: line by line, the nearest node's
-    funnel last.
+    grows: that is so, and with more nodes like one there is it would fit. message: one sentence.
+    fitting, wanted: members. explanation: line by line, the nearest node's funnel last.
     """
 
     message: str
@@ -225,7 +225,10 @@ Outcome = GangPlan | NoRoom | SearchStopped | Refused
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """How much one plan may cost, in devices tried. advice: for the search for a change that helps."""
+    """How much one plan may cost, in devices tried.
+
+    advice: for the search for a change that helps.
+    """
 
     steps: int = STEPS
     advice: int = STEPS

@@ -1,8 +1,8 @@
 """Topology: in which part of the cluster a gang is placed.
 
 Required levels: every value of each is tried, the smallest part that is large enough first.
-Preferred levels: one value if that can be, else as few as can be found, else any. Fabric cliques are
-preferred by themselves, but never for more nodes.
+Preferred levels: one value if that can be, else as few as can be found, else any. Fabric cliques
+are preferred by themselves, but never for more nodes.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -59,7 +59,7 @@ def parts(
     needs: Sequence[int],
     fixed: Mapping[Level, frozenset[Any]],
 ) -> list[Area]:
-    """The parts of the cluster in which each required level has one value, in the order of trials."""
+    """The parts of the cluster in which each required level has one value, as they are tried."""
     areas = [terrain.all]
     for level in required:
         allowed = fixed.get(level)
@@ -75,7 +75,7 @@ def parts(
 def _smallest_first(
     terrain: Terrain, groups: Mapping[Any, Area], needs: Sequence[int]
 ) -> list[tuple[Any, Area]]:
-    """The smallest group that takes all of the gang first; then those that do not, largest first."""
+    """The smallest group that takes all of the gang first; then the others, largest first."""
     if len(groups) < 2:
         return list(groups.items())
     sizes = _sizes(terrain, groups, needs)

@@ -1,4 +1,4 @@
-"""`plan`: a gang and a snapshot to a placement of all its members, or the reason why there is none."""
+"""`plan`: a gang and a snapshot to a placement of all its members, or why there is none."""
 
 from typing import Final
 

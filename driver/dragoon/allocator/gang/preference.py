@@ -129,7 +129,7 @@ class Cards:
         return bool(usage) and any(usage.is_allocated(one.name) for one in self._devices[card])
 
     def _loss(self, device: Device, usage: PoolUsage) -> tuple[int, ...]:
-        """The sizes of what can no longer be had of the card with this device gone, largest first."""
+        """The sizes of what the card can no longer give with this device gone, largest first."""
         card = self._card[device]
         counters = self._pools[card[0]].counters
         if counters is None or not device.counters:

@@ -1,8 +1,8 @@
 """Raw pods and nodes to asks and facts.
 
 Source of a pod's amounts: k8s.io/component-helpers 0.37 `resource/helpers.go` PodRequests, as
-kube-scheduler uses it: sidecars run beside everything after them, init containers one by one, pod-level
-resources replace sums, the overhead of the runtime comes on top.
+kube-scheduler uses it: sidecars run beside everything after them, init containers one by one,
+pod-level resources replace sums, the overhead of the runtime comes on top.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -22,7 +22,8 @@ _POD_LEVEL: Final = ("cpu", "memory")
 """Resources that a pod can ask for as a whole; huge pages besides."""
 _DEFAULT_PODS: Final = 110
 IMPLICIT: Final = "deviceclass.resource.kubernetes.io/"
-"""Before the name of a DeviceClass: the extended resource that stands for it without being named."""
+"""Before the name of a DeviceClass: the extended resource that stands for it without being
+named."""
 
 _TO_COME: Final = "9999"
 """After every time (RFC 3339)."""
@@ -140,7 +141,7 @@ def pod_amounts(pod: Raw) -> Amounts:
 
 
 def unmodelled(spec: Raw) -> Iterable[str]:
-    """The names of rules in the spec of a pod that can keep it from a node and are not looked at."""
+    """The names of rules in a pod that can keep it from a node and are not looked at."""
     affinity = spec.get("affinity") or {}
     for name in ("podAffinity", "podAntiAffinity"):
         if items(affinity.get(name) or {}, "requiredDuringSchedulingIgnoredDuringExecution"):

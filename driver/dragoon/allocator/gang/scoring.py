@@ -24,7 +24,7 @@ def score(picks: Sequence[Pick], topology: Topology) -> Score:
 
 
 def values(picks: Sequence[Pick], level: Level) -> set[Any]:
-    """The values of a level that nodes or devices have; None stands for a node without the label."""
+    """The values of a level that nodes or devices have; None for a node without the label."""
     if level.node_label:
         return {pick.bin.node.labels.get(level.node_label) for pick in picks}
     found = (attribute_of(facts, level.attribute) for pick in picks for facts in _facts(pick))

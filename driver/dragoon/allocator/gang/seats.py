@@ -94,7 +94,7 @@ class Seats:
         self._spare: dict[int, int] = {}
 
     def seat(self, load: Load) -> Seated | None:
-        """The devices of a load, None where none were found; sets `unsure` where that may be wrong."""
+        """The devices of a load, None if none were found; sets `unsure` if that may be wrong."""
         if load not in self._loads:
             before, self._limits.unsure = self._limits.unsure, False
             self._loads[load] = self._seated(load)
@@ -123,13 +123,13 @@ class Seats:
         return NOTHING if seated is None or worth is None else worth.value(seated.usage, left)
 
     def free(self, request: Request) -> frozenset[Device] | None:
-        """The devices that a request could have before the gang comes; None where some are shared."""
+        """The devices a request could have before the gang comes; None where some are shared."""
         if request not in self._free:
             self._free[request] = self.offers.free(request, self._base.usage)
         return self._free[request]
 
     def spare(self, shape: int) -> int:
-        """How many devices the requests of a shape could have in all, without those that are shared."""
+        """How many devices the requests of a shape could have in all, without shared ones."""
         if shape not in self._spare:
             found = map(self.free, dict.fromkeys(requests_of(self._shapes[shape].claims)))
             self._spare[shape] = sum(len(devices) for devices in found if devices is not None)
@@ -237,7 +237,10 @@ class Seats:
 def with_devices(
     usage: Usage, claims: Sequence[Claim], solution: Solution, block: int
 ) -> dict[PoolId, Any]:
-    """The usage with the devices of a solution held, too. block: a number that tells shares apart."""
+    """The usage with the devices of a solution held, too.
+
+    block: a number that tells shares apart.
+    """
     holds: dict[PoolId, list[Hold]] = {}
     for claim, chosen in zip(claims, solution, strict=True):
         for position, one in enumerate(chosen):

@@ -1,8 +1,8 @@
-"""Gangs that could have devices which several nodes offer: one block after the other, with backtracking.
+"""Gangs that could have devices of several nodes: one block after the other, with backtracking.
 
-What one node takes of such a pool the others lack, so nodes do not stand for each other, and members
-that share a claim may be on different nodes. On each node only the best devices are tried, so a
-failure proves nothing unless a block fits nowhere even alone.
+What one node takes of such a pool the others lack, so nodes do not stand for each other, and
+members that share a claim may be on different nodes. On each node only the best devices are tried,
+so a failure proves nothing unless a block fits nowhere even alone.
 """
 
 from collections import Counter

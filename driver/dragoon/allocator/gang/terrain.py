@@ -67,7 +67,7 @@ class Bin:
         return self.seats.room(self.load, shape.number, most) if most > 0 else 0
 
     def cost(self, shape: Shape, count: int) -> Value:
-        """What more blocks of the shape cost, for which there is room: what is lost, what stays free."""
+        """What more blocks of the shape cost where there is room: what is lost, what stays free."""
         before = self.seats.value(self.load, {**self.beside, **self.left})
         self.add(shape, count)
         after = self.seats.value(self.load, {**self.beside, **self.left})

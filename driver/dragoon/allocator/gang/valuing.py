@@ -1,4 +1,4 @@
-"""What cards could still give typical pods: devices and what is held of them, as `fragments` has it.
+"""What cards could still give typical pods: devices and what is held of them, see `fragments`.
 
 It is worked out once for each state of a card; cards of different nodes that are alike share that,
 whatever they are called.
@@ -179,7 +179,7 @@ def _rest(part: Part, consumed: Iterable[tuple[str, int]]) -> int:
 
 
 def _give(parts: Sequence[Part], standing: Standing, number: int) -> Give:
-    """The devices that a typical pod can have of a card, together: first fit, as they are in order."""
+    """The devices that a typical pod can have of a card, together: first fit, in order."""
     left = list(standing.left)
     devices = size = 0
     for part, held, consumed in zip(parts, standing.held, standing.consumed, strict=True):

@@ -198,7 +198,7 @@ class _Check:
                 yield found
 
     def _values(self, result: Raw, attribute: str) -> set[Any]:
-        """The value of a device, None where it should have one; nothing for other drivers' devices."""
+        """The value of a device, None where it should have one; nothing for other drivers' ones."""
         domain, _, short = attribute.partition("/")
         pool = self._snapshot.cluster.pools.get(PoolId(result["driver"], result["pool"]))
         for device in (one for slice_ in (pool.slices if pool else ()) for one in slice_.devices):
@@ -211,7 +211,7 @@ class _Check:
 
 
 def _checked_together(placed: Sequence[Placement]) -> Iterator[Sequence[Placement]]:
-    """All pods of a node at once; each alone where one has admin access, which only pods differ in."""
+    """All pods of a node at once; each alone where one has admin access: only pods differ in it."""
     admin = any(
         result.get("adminAccess")
         for one in placed

@@ -29,7 +29,7 @@ def simulated_class() -> Object:
 
 
 async def schedule(api: Api, node: str, namespace: str, claim: str) -> Answer:
-    """Allocates a claim on the node and writes it into the claim, or says why that is impossible."""
+    """Allocates a claim on the node and writes it into the claim, or says why it cannot."""
     raw = await api.get(CLAIMS, claim, namespace=namespace)
     found = allocate(
         [raw],

@@ -66,7 +66,10 @@ class Stage(Protocol):
         ...
 
     async def start_again(self, claim: str) -> Inside:
-        """Starts the pod's containers anew: the plugin is asked once more. Answers what they see."""
+        """Starts the pod's containers anew: the plugin is asked once more.
+
+        Answers what they see.
+        """
         ...
 
 

@@ -4,7 +4,8 @@
 checks, each with its stable code and its texts beside the function that looks; `run` runs them.
 
 Invariants: everything here is pure; a check says what is wrong, never that something may be; one
-whose evidence could not be gathered is not checked and says why; the undamaged world has no finding.
+whose evidence could not be gathered is not checked and says why; the undamaged world has no
+finding.
 """
 
 from dragoon.diagnose.checking.evidence import Evidence, Unread

@@ -62,7 +62,10 @@ class KubeletFolders:
 
 @dataclass(frozen=True, slots=True)
 class PluginSocket:
-    """A registration socket of our driver. problem: why nobody serves behind it, empty if they do."""
+    """A registration socket of our driver.
+
+    problem: why nobody serves behind it, empty if they do.
+    """
 
     path: Path
     problem: str = ""
@@ -116,8 +119,8 @@ class Evidence:
 
     driver_problem: why NVML cannot be opened, empty if it can. readiness: what the plugin that
     runs here says is missing. served: of each resource, why it is not served, empty if it is.
-    kept: which features of slices (`publish.probing.Feature`) the server keeps. denied: what whoever
-    asks may not do.
+    kept: which features of slices (`publish.probing.Feature`) the server keeps. denied: what
+    whoever asks may not do.
     """
 
     driver_name: str = DRIVER_NAME

@@ -55,7 +55,10 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """All that rules may look at. snapshot: None where no cluster is known. devices: its devices."""
+    """All that rules may look at. snapshot: None where no cluster is known.
+
+    devices: its devices.
+    """
 
     manifests: Manifests
     snapshot: ClusterSnapshot | None = None

@@ -1,4 +1,7 @@
-"""A map of a snapshot. Pure: gangs that wait are asked of the planner, as `dragoon explain` does."""
+"""A map of a snapshot.
+
+Pure: gangs that wait are asked of the planner, as `dragoon explain` does.
+"""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -17,7 +17,10 @@ _ESCAPES: Final = str.maketrans({char: f"\\u{ord(char):04x}" for char in "<>&'\u
 
 
 def page(found: ClusterMap) -> str:
-    """The page. It may run its own script and style only, and load nothing (its own CSP says so)."""
+    """The page.
+
+    It may run its own script and style only, and load nothing (its own CSP says so).
+    """
     style, script = _file("page.css"), _file("page.js")
     total, free = sum(found.counts.values()), found.counts.get(State.FREE, 0)
     return Template(_file("page.html")).substitute(

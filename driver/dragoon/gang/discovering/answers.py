@@ -24,7 +24,7 @@ class Objects(Protocol):
         ...
 
     def missing(self, resource: Resource) -> str:
-        """Why none of its kind is known, such as an API that is not served; empty where they are."""
+        """Why none of its kind is known, such as an API that is not served; else empty."""
         ...
 
     def refused(self, resource: Resource) -> str:
@@ -37,8 +37,8 @@ class Numbers:
     """How many members a group has. minimum: None where the source does not say.
 
     total: how many there will be, None where it is not known. parts: the least of each part of the
-    group, by its name, where a source says so. waits: what has to be there before anything is known;
-    it may come by itself.
+    group, by its name, where a source says so. waits: what has to be there before anything is
+    known; it may come by itself.
     """
 
     minimum: int | None = None
@@ -66,11 +66,11 @@ class Source:
     """One way in which pods say that they are a group.
 
     group: marks whose texts together name the group in its namespace. numbers: the one reader.
-    slot: marks that tell one member from another; without them the index of its owner does. part: the mark of the part it belongs to.
-    attempt: the mark that grows when the whole group is started again. stays_out: the mark of pods
-    that are never members. minimum, total: where the numbers stand, for people. object: what has
-    to be read from the API server. scheduler: whose scheduler holds the group too. proof: what it
-    was tried with.
+    slot: marks that tell one member from another; without them the index of its owner does. part:
+    the mark of the part it belongs to. attempt: the mark that grows when the whole group is started
+    again. stays_out: the mark of pods that are never members. minimum, total: where the numbers
+    stand, for people. object: what has to be read from the API server. scheduler: whose scheduler
+    holds the group too. proof: what it was tried with.
     """
 
     name: str
@@ -107,7 +107,8 @@ class Answer:
 class Ground:
     """What numbers are read from beside the pod; the named holder of what one look has found out.
 
-    jobs: by UID. remembered: what was found out about pods, by `id`, with the pod so that it stays the same one.
+    jobs: by UID. remembered: what was found out about pods, by `id`, with the pod so that it stays
+    the same one.
     """
 
     objects: Objects

@@ -54,8 +54,8 @@ def faults(
     """What is wrong with the gang as a whole.
 
     pods: its pods, dead ones too. relabelled: pods that its plan names and whose label is another
-    now. elsewhere: living pods that another project has in the group of a member, and that belong to
-    another Gang. priority_classes: the names of all that there are.
+    now. elsewhere: living pods that another project has in the group of a member, and that belong
+    to another Gang. priority_classes: the names of all that there are.
     """
     living = [pod for pod in pods if pod.is_alive]
     found = [

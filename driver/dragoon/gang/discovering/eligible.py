@@ -13,12 +13,12 @@ from dragoon.gang.records import PodRecord
 def eligible(
     pods: Sequence[PodRecord], ground: Ground, *, planned: Collection[str]
 ) -> list[PodRecord]:
-    """The pods that count. planned: UIDs of those that have a place, which always do while they run.
+    """The pods that count. planned: UIDs of those with a place, which always do while they run.
 
-    Of a group that was started again (JobSet) those of the last attempt: one of an attempt before is
-    not placed any more, and has done no work of this one. A successor in the same attempt replaces
-    one member and is not held up by this. Of a group with parts and nothing placed yet: of each part
-    as many as it needs, so that a minimum of pods is a minimum of each part too.
+    Of a group that was started again (JobSet) those of the last attempt: one of an attempt before
+    is not placed any more, and has done no work of this one. A successor in the same attempt
+    replaces one member and is not held up by this. Of a group with parts and nothing placed yet: of
+    each part as many as it needs, so that a minimum of pods is a minimum of each part too.
     """
     source = next((found for pod in pods if (found := source_of(pod)) is not None), None)
     if source is None:
@@ -63,7 +63,7 @@ def _number(mark: Mark, pod: PodRecord) -> int:
 
 
 def _text(mark: Mark, pod: PodRecord) -> str:
-    """What a mark says, empty where it cannot be read: the group itself is then told to be wrong."""
+    """What a mark says, empty if it cannot be read: the group itself is then told to be wrong."""
     try:
         return mark.read(pod)
     except InvalidInputError:

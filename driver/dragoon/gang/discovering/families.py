@@ -41,8 +41,8 @@ class Family:
     """The answer. members: pods by the name of their Gang, ended and deleting ones too.
 
     unnamed: pods whose label value cannot be the name of a Gang. unknown: pods whose owner has not
-    been seen yet; they are looked at again when it is. unsorted: pods that say something about their
-    group that cannot be read, with what is wrong.
+    been seen yet; they are looked at again when it is. unsorted: pods that say something about
+    their group that cannot be read, with what is wrong.
     """
 
     members: Mapping[str, tuple[PodRecord, ...]] = field(default_factory=dict)

@@ -17,7 +17,7 @@ _MOST: Final = 4096
 
 
 def object_name(group: str) -> str:
-    """The object that a group stands in: of an object with several groups (JobSet) the first part."""
+    """The object that a group stands in: of one with several groups (JobSet) the first part."""
     return group.partition("/")[0]
 
 

@@ -1,7 +1,8 @@
 """How many members of a gang have to run together, as its pods say it.
 
-Our own annotation counts first. Without it, what other projects say of their groups counts (`table`);
-two different numbers on one pod are refused. What nobody says is the parallelism of the pod's Job.
+Our own annotation counts first. Without it, what other projects say of their groups counts
+(`table`); two different numbers on one pod are refused. What nobody says is the parallelism of the
+pod's Job.
 """
 
 from collections.abc import Sequence

@@ -123,7 +123,7 @@ def _verdict(view: View, answer: Answer, settings: Settings) -> Action:
 
 
 def _sent_back(view: View, settings: Settings) -> tuple[Action, ...]:
-    """Kueue 0.17 takes the quota back only when it is time for the next try: until then it may fit."""
+    """Kueue 0.17 takes the quota back only when the next try is due: until then it may fit."""
     answer = view.answer
     if any(one.state is not State.READY for one in view.others):
         return _dropped(view, "another check is not ready")

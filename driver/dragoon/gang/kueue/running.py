@@ -70,7 +70,10 @@ class Kueue:
                 await self._settled.wait()
 
     async def run(self) -> None:
-        """Follows what is there of Kueue until cancelled. Raises ApiError where it cannot be asked."""
+        """Follows what is there of Kueue until cancelled.
+
+        Raises ApiError where it cannot be asked.
+        """
         self._settled.clear()
         while True:
             found = await self._find()

@@ -40,9 +40,9 @@ from dragoon.gang.protocol.rounds import advance, settled
 def commit(view: GangView, plan: Plan) -> tuple[Action, ...]:
     """Writes the allocations that are not written yet, and nominates the gated pods.
 
-    A nomination holds the node's CPU while the pod is gated. It is a write for each member, so it is
-    left out where at least as much again is free as all members there ask for: should that be gone
-    within the seconds of a commit, the last look sees it.
+    A nomination holds the node's CPU while the pod is gated. It is a write for each member, so it
+    is left out where at least as much again is free as all members there ask for: should that be
+    gone within the seconds of a commit, the last look sees it.
     """
     trouble = _trouble(view, plan)
     if trouble:
@@ -173,7 +173,7 @@ def _lasts(view: GangView, planned: PlannedClaim) -> bool:
 
 
 def _predecessor(held: list[HeldMember], member: HeldMember) -> HeldMember | None:
-    """The dead member whose place this one takes: of the same slot, or any where slots are alike."""
+    """The dead member whose place this one takes: of the same slot, or any if slots are alike."""
     empty = [one for one in held if one.vacated]
     same = [one for one in empty if one.slot and one.slot == member.slot]
     return next(iter(same or [one for one in empty if not one.slot or not member.slot]), None)

@@ -161,16 +161,17 @@ class GangView:
 
     now: the wall clock (UTC, aware), for what is written; tick: a monotonic clock in seconds, for
     waiting. gang: with its resourceVersion. deleting: the Gang is going. minimum: members that run
-    together; maximum: 0 without a limit. claims: by (namespace, name), those of members, of the plan
-    and of all who hold devices in its pools. planned: the plan's allocations, unpacked. rules: those
-    of this gang, and of damage in its pools. snapshot: pools and what is held of them. listed: this
-    view was made from a list of all claims that began after the last write of this gang. misfits:
-    planned pods that do not fit on their planned node any more, and why, by UID (absent: fits).
-    roomy: UIDs of planned pods whose node has room for all of them more than once again. nodes: names
-    of all nodes. wait, proposal: what this process remembers. reserved: pools that are kept for the
-    gang while it waits. suspended: the owner Job's spec.suspend. owner: the Job to suspend, with
-    which all members go; None where the members have another owner or none. While the plan says that
-    a Job is suspended, that Job, whether it has pods or not; None where it is gone.
+    together; maximum: 0 without a limit. claims: by (namespace, name), those of members, of the
+    plan and of all who hold devices in its pools. planned: the plan's allocations, unpacked. rules:
+    those of this gang, and of damage in its pools. snapshot: pools and what is held of them.
+    listed: this view was made from a list of all claims that began after the last write of this
+    gang. misfits: planned pods that do not fit on their planned node any more, and why, by UID
+    (absent: fits). roomy: UIDs of planned pods whose node has room for all of them more than once
+    again. nodes: names of all nodes. wait, proposal: what this process remembers. reserved: pools
+    that are kept for the gang while it waits. suspended: the owner Job's spec.suspend. owner: the
+    Job to suspend, with which all members go; None where the members have another owner or none.
+    While the plan says that a Job is suspended, that Job, whether it has pods or not; None where it
+    is gone.
     """
 
     now: datetime

@@ -1,6 +1,7 @@
 """Asks an autoscaler for nodes on which a gang that waits would fit: a ProvisioningRequest.
 
-`objects` has what is written, `deciding` when and what is said of it, `asking_for_nodes` does it. May import dragoon.allocator.gang, dragoon.api, dragoon.errors, dragoon.gang.records,
+`objects` has what is written, `deciding` when and what is said of it, `asking_for_nodes` does it.
+May import dragoon.allocator.gang, dragoon.api, dragoon.errors, dragoon.gang.records,
 dragoon.gang.waiting, dragoon.gang.line, dragoon.gang.world, dragoon.kube. Source: k8s.io/autoscaler
 cluster-autoscaler/apis, autoscaling.x-k8s.io/v1. Gated pods never wake an autoscaler by themselves.
 

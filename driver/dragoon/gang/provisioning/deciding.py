@@ -17,8 +17,9 @@ ANNOTATION_CLASS: Final = "dragoon.dev/provisioning-class"
 class Need:
     """A gang and what is there for it.
 
-    has_no_room: the planner said so. asked: raw ProvisioningRequests of the gang. missing: why there
-    are none to be seen, empty where there may be. failed: why the last one could not be created.
+    has_no_room: the planner said so. asked: raw ProvisioningRequests of the gang. missing: why
+    there are none to be seen, empty where there may be. failed: why the last one could not be
+    created.
     """
 
     gang: GangObject

@@ -21,13 +21,14 @@ STUCK: Final = "Stuck"
 
 @dataclass(frozen=True)
 class Sight:
-    """What was seen of one gang: without slots, what follows from it is found once. plan: as journaled. faults: of the whole gang.
+    """What was seen of one gang: without slots, what follows from it is found once.
 
-    outcome: the planner's last answer, None where it was not asked. blockers: gangs that hold what
-    would help. room: who of lower priority could make room, line by line. kept: what is kept
-    for it while it waits, in words. provisioned: status, reason and message of what
-    came of asking for nodes, None where nobody asked. hints: what is known of missing pods and claims, one text each. stuck_after: seconds
-    for which kube-scheduler has to call a member unschedulable before its node is avoided.
+    plan: as journaled. faults: of the whole gang. outcome: the planner's last answer, None where it
+    was not asked. blockers: gangs that hold what would help. room: who of lower priority could make
+    room, line by line. kept: what is kept for it while it waits, in words. provisioned: status,
+    reason and message of what came of asking for nodes, None where nobody asked. hints: what is
+    known of missing pods and claims, one text each. stuck_after: seconds for which kube-scheduler
+    has to call a member unschedulable before its node is avoided.
     """
 
     gang: GangObject

@@ -77,7 +77,7 @@ def _avoided(sight: Sight) -> tuple[Avoided, ...]:
 
 
 def merge_patch(old: GangStatus, new: GangStatus) -> dict[str, Any]:
-    """What makes the old status the new one, but for what is journaled; empty where nothing differs.
+    """What makes the old status the new one, but for what is journaled; empty if nothing differs.
 
     A JSON merge patch (RFC 7386): what is not there any more is null.
     """

@@ -27,7 +27,7 @@ from dragoon.gpu.pci import BusCard, Roots, bus_cards
 
 @dataclass(frozen=True, slots=True)
 class Survey:
-    """An inventory with MIG profiles, MIG instances and GPU memory nodes by address, and symbols."""
+    """An inventory with MIG profiles, instances and GPU memory nodes by address, and symbols."""
 
     inventory: Inventory
     mig_profiles: Mapping[PciAddress, tuple[MigProfile, ...]]

@@ -131,7 +131,7 @@ class Library:
                 self.openings += 1
 
     def _initialise(self) -> None:
-        """The library of a driver that was replaced refuses the new kernel module: then once anew."""
+        """The library of a replaced driver refuses the new kernel module: then once anew."""
         try:
             pynvml.nvmlInit()
         except pynvml.NVMLError_LibRmVersionMismatch:

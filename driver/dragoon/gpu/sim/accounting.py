@@ -19,7 +19,10 @@ _MIB = 1 << 20
 
 
 class OutOfMemoryError(Exception):
-    """CUDA_ERROR_OUT_OF_MEMORY, as the process would be told. The allocation is above a cap or above what the card has; nothing was allocated."""
+    """CUDA_ERROR_OUT_OF_MEMORY, as the process would be told.
+
+    The allocation is above a cap or above what the card has; nothing was allocated.
+    """
 
 
 def with_cap(state: State, slot: int, cgroup: str, *, soft: int, hard: int) -> State:

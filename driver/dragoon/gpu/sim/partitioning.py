@@ -1,9 +1,9 @@
 """The MIG state machine of a simulated card: what each change does, or what NVML refuses it with.
 
-Pure: every function takes a state and returns the next one, or raises RefusedError. Facts are NVML's
-(nvml.h, MIG user guide): instances lie only at the starts that the profile lists; memory slices
-belong to one instance; media engines are few; Ampere changes its mode by a reset and keeps it
-over reboots, Hopper and later change at once and forget it; no instance survives a reset.
+Pure: every function takes a state and returns the next one, or raises RefusedError. Facts are
+NVML's (nvml.h, MIG user guide): instances lie only at the starts that the profile lists; memory
+slices belong to one instance; media engines are few; Ampere changes its mode by a reset and keeps
+it over reboots, Hopper and later change at once and forget it; no instance survives a reset.
 """
 
 from collections.abc import Iterable

@@ -3,7 +3,8 @@
 Names are those that the kubelet gives to pods, with the systemd driver
 (`kubepods-burstable-pod<uid with _>.slice/cri-containerd-<id>.scope`) and with cgroupfs
 (`pod<uid>/<id>`). What stands above a pod differs by node (a cgroup root of the kubelet, a cgroup
-namespace of the reader, cgroup v1 with a line for each controller): so only the parts are looked at.
+namespace of the reader, cgroup v1 with a line for each controller): so only the parts are looked
+at.
 """
 
 import re

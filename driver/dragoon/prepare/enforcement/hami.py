@@ -163,7 +163,10 @@ def region_file(paths: Paths, pod_uid: str, container: str) -> Path:
 
 @dataclass(frozen=True, slots=True)
 class Hami:
-    """library: where the node has it; sha256: its checksum in hexadecimal. Empty: not configured."""
+    """library: where the node has it; sha256: its checksum in hexadecimal.
+
+    Empty: not configured.
+    """
 
     paths: Paths
     library: Path | None = None

@@ -48,11 +48,15 @@ IFS= read -r preloaded <"$root$3" || [ -n "$preloaded" ]
   fail "no glibc loader in this image: $4; GPU limits need an image with glibc"
 """
 """For a POSIX shell on the host. Arguments: library, region, preload file and loader, in the
-container, and the UID of the only pod that may use them; containerd and CRI-O tell which one it is."""
+container, and the UID of the only pod that may use them; containerd and CRI-O tell which one it
+is."""
 
 
 def loader(machine: str) -> str:
-    """The loader of glibc in an image for such a machine. Raises HardwareError for an unknown one."""
+    """The loader of glibc in an image for such a machine.
+
+    Raises HardwareError for an unknown one.
+    """
     try:
         return _LOADERS[machine]
     except KeyError:

@@ -41,7 +41,10 @@ _SWITCH_ON, _RECENT = 1, 2
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """One device of a container by its CUDA ordinal. memory: bytes; cores: per cent, 100 is free."""
+    """One device of a container by its CUDA ordinal.
+
+    memory: bytes; cores: per cent, 100 is free.
+    """
 
     uuid: str
     memory: int

@@ -1,6 +1,7 @@
 """What shares use of what they may: read from regions and from the driver's caps, changing nothing.
 
-For `dragoon usage`, metrics and the audit. Blocks; one container that cannot be read costs no other.
+For `dragoon usage`, metrics and the audit. Blocks; one container that cannot be read costs no
+other.
 """
 
 from collections.abc import Iterable, Iterator

@@ -143,7 +143,7 @@ def _raw(condition: _Condition) -> Object:
 
 
 def _since(entry: Object, before: Mapping[str, Any] | None, now: str) -> Object:
-    """The entry with the times at which its conditions became what they are, key order as stored."""
+    """The entry with the times at which its conditions became so, key order as stored."""
     known = {one.get("type"): one for one in (before or {}).get("conditions") or ()}
     for one in entry["conditions"]:
         old = known.get(one["type"]) or {}

@@ -1,8 +1,8 @@
 """When the use of a claim's shares is worth telling in its status. Pure.
 
-Use itself goes to metrics and to `dragoon usage`: a status that followed it would be written all the
-time. The status tells only that use crossed 90 per cent of a limit, up or down, and that at most
-once in five minutes for a claim.
+Use itself goes to metrics and to `dragoon usage`: a status that followed it would be written all
+the time. The status tells only that use crossed 90 per cent of a limit, up or down, and that at
+most once in five minutes for a claim.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -52,7 +52,7 @@ def crossed(uses: Iterable[Use], told: Told, now: float) -> Told | None:
 
 
 def marks(uses: Iterable[Use], told: Told) -> tuple[Mark, ...]:
-    """The conditions that tell it: one for each card, about the container that is nearest its limit."""
+    """The conditions that tell it: one for each card, about the container nearest its limit."""
     worst: dict[PciAddress, Use] = {}
     for use in uses:
         if use.card in told.cards and use.is_high:

@@ -52,7 +52,8 @@ class Pace:
 
     prepared_s: after a success, so that a burst of pods is answered first. released_s: after an
     unprepare; most claims are deallocated by then, and the API server has removed the entries.
-    retry_s, refused_s: the longest pause after a failure that may pass, and after one that will not.
+    retry_s, refused_s: the longest pause after a failure that may pass, and after one that will
+    not.
     """
 
     prepared_s: float = 0.2
@@ -78,7 +79,7 @@ class _Page:
 
 
 class StatusWriter:
-    """Keeps `status.devices` of this node's claims as prepare says. `observe` may come from threads.
+    """Keeps `status.devices` of this node's claims as prepare says; `observe` is for any thread.
 
     entry_of reads a claim's entry in the journal, None where it is not prepared in this boot; it
     blocks. on_refusal: what the administrator wants done about pods that are refused for good.
