@@ -1,4 +1,4 @@
-"""`dragoon cdi`: what containers get of this node's claims, and trying it on an OCI runtime spec."""
+"""`dragoon cdi`: what containers get of claims here, and trying it on an OCI runtime spec."""
 
 from collections.abc import Iterator
 from pathlib import Path

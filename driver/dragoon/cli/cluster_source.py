@@ -1,4 +1,4 @@
-"""Where explain and simulate look: the live cluster, or a saved one. Nothing is written to either."""
+"""Where explain and simulate look: the live cluster, or a saved one. Nothing is written there."""
 
 import asyncio
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""`dragoon map`: the GPUs of a cluster on one page, who holds them, and which gangs wait and why."""
+"""`dragoon map`: the GPUs of a cluster on one page, who holds them, which gangs wait and why."""
 
 from pathlib import Path
 from typing import Any, Final, Literal
