@@ -1,4 +1,4 @@
-"""`dragoon retire`: before and after Dragoon is taken out of a cluster; run by the chart's hooks."""
+"""`dragoon retire`: before and after Dragoon is taken out of a cluster; for the chart's hooks."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
