@@ -97,8 +97,10 @@ class Yardstick:
             if len(self._known) >= _REMEMBERED:
                 self._known.clear()
             known = self._known[cards] = self._measured(cards)
+        if left is None:
+            return Value(known.loss, known.free)
         loss = known.loss
-        for weight, pods, size, amounts in () if left is None else known.fed:
+        for weight, pods, size, amounts in known.fed:
             fed = pods
             for resource, amount in amounts:
                 enough = _COMPANY * (left.get(resource, _PLENTY) // amount)
