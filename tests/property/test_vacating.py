@@ -32,11 +32,11 @@ def occupants_of(scene: Scene, random: Random) -> list[Occupant]:
                 (*(old.claims if old else ()), hold.claim),
                 counts=counts,
             )
-    for node in nodes.values():
-        if node.pods:
-            name = f"hog-{node.name}"
-            used = {node.name: {"cpu": 1000}}
-            found[name] = Occupant(name, random.randrange(3), (name,), (), used, {node.name: 1})
+    for facts in nodes.values():
+        if facts.pods:
+            name = f"hog-{facts.name}"
+            used = {facts.name: {"cpu": 1000}}
+            found[name] = Occupant(name, random.randrange(3), (name,), (), used, {facts.name: 1})
     return sorted(found.values(), key=lambda one: one.name)
 
 

@@ -1,5 +1,6 @@
 """Who has to leave for a gang: least priority first, then few pods, and never a guess."""
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from dragoon.allocator.gang.model import GangPlan, PlacementSnapshot
@@ -32,7 +33,7 @@ def occupant(name: str, node_: str, *claims: str, priority: int = 0, **fields: A
     )
 
 
-def full(held: dict[str, list[tuple[str, ...]]], **fields: Any) -> PlacementSnapshot:
+def full(held: Mapping[str, Sequence[tuple[str, ...]]], **fields: Any) -> PlacementSnapshot:
     """Nodes with four GPUs each; which claims hold which, by node: claim `NODE-INDEX`."""
     claims = [
         holding(*devices, name=f"{name}-{index}", pool=f"{name}/gpu")
