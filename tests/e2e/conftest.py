@@ -47,8 +47,10 @@ def namespace(bed: Bed) -> Iterator[str]:
     name = f"t-{uuid.uuid4().hex[:8]}"
     bed.kubectl("create", "namespace", name)
     yield name
+    # Waits until they are gone; a namespace that is not empty is looked at again after seconds only.
+    kinds = "job,deployment,pod,resourceclaim"
+    bed.kubectl("delete", kinds, "--all", "-n", name, "--grace-period=1", "--timeout=120s")
     bed.kubectl("delete", "namespace", name, "--wait=false")
-    until(f"namespace {name} is gone", lambda: bed.get("namespace", name) is None, within=120)
     for plugin in bed.plugins.values():
         until(f"journal of {plugin.node.name} is empty", plugin.is_clean)
 
