@@ -128,16 +128,21 @@ def test_programs_get_versioned_data_and_nothing_else_on_stdout(name: str) -> No
 
 def test_an_interrupt_ends_with_130_and_without_a_traceback(tmp_path: Path) -> None:
     nowhere = ("--kubelet-root", str(tmp_path / "none"), "--wait", "10m")
-    process = subprocess.Popen(
-        [sys.executable, "-m", "dragoon", "check", "--category", "kubelet", *nowhere],
+    command = [sys.executable, "-m", "dragoon", "check", "--category", "kubelet", *nowhere]
+    # A shell that runs the tests in the background has interrupts ignored, and they inherit it.
+    with subprocess.Popen(
+        ["env", "--default-signal=INT", *command],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-    )
-    assert process.stderr is not None
-    assert process.stderr.readline() == "note: KUBELET001, looking again\n"
-    process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=SECONDS)
+    ) as process:
+        try:
+            assert process.stderr is not None
+            assert process.stderr.readline() == "note: KUBELET001, looking again\n"
+            process.send_signal(signal.SIGINT)
+            out, err = process.communicate(timeout=SECONDS)
+        finally:
+            process.kill()
     assert process.returncode == 130
     assert out == ""
     assert "Traceback" not in err

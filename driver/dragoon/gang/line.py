@@ -27,8 +27,11 @@ class Line:
         """Devices or nodes may have become free: gangs that this matters to are to be planned."""
         for memory in self._memories.values():
             concerned = freed.matters(memory.concern, never=memory.is_hopeless)
-            if concerned and not memory.faulty and not memory.woken:
-                memory.woken, memory.woken_at = True, self._clock()
+            if not concerned or memory.faulty:
+                continue
+            memory.room_at = self._clock()
+            if not memory.woken:
+                memory.woken, memory.woken_at = True, memory.room_at
 
     def is_woken(self, uid: str) -> bool:
         """Whether the gang was found to have no room, and there may be some now."""
@@ -55,13 +58,16 @@ class Line:
     def ahead_of(self, memory: Memory, rank: Rank) -> tuple[str, ...]:
         """Who is to be planned before a gang that is to be planned now: better ones, woken too.
 
-        Each of them once: then it is this one's turn, whatever becomes free meanwhile.
+        Each of them once, and for a short while again for what becomes free meanwhile: the devices of
+        a gang that ends come one by one. Then it is this one's turn.
         """
         now = self._clock()
         memory.rank = rank
         since = memory.woken_at = now if memory.woken_at is None else memory.woken_at
         if now >= since + self._pace.slowest:
             return ()
+        if now < since + self._pace.yields:
+            since = max(since, memory.room_at)
         ahead = {
             uid: one
             for uid, one in self._memories.items()

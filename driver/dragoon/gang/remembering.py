@@ -38,13 +38,15 @@ class Pace:
     """Pauses, in seconds.
 
     replan: between two plans of a gang that found no room, at least; it is doubled with each plan
-    that finds none, up to slowest. advice: between two searches for who could make room. status:
+    that finds none, up to slowest. yields: for how long a gang that is to be planned lets better ones
+    look again at what becomes free meanwhile. advice: between two searches for who could make room. status:
     between two writes of a status in which only texts differ. conflict: until what was decided on
     something old is looked at again.
     """
 
     replan: float = 1.0
     slowest: float = 15.0
+    yields: float = 3.0
     advice: float = 30.0
     status: float = 5.0
     conflict: float = 0.2
@@ -56,7 +58,8 @@ class Memory:
     """What this process remembers of one gang; all of it can be lost.
 
     woken: something that concerns the gang has changed since the planner began; woken_at: since
-    when it is to be planned, for that or because it is new. rank: its place in the queue. concern:
+    when it is to be planned, for that or because it is new; room_at: when something that concerns it
+    became free last. rank: its place in the queue. concern:
     None where everything concerns it. refusals: those of the planner in a row, None after another
     answer; pause: until it may be asked again, in seconds. retry_at: when it is asked again in any
     case. vacated: who could make room; advised_at: when that was asked for. may_reserve: devices
@@ -71,6 +74,7 @@ class Memory:
     planned_for: float = 0.0
     woken: bool = False
     woken_at: float | None = None
+    room_at: float = 0.0
     rank: Rank | None = None
     concern: Concern | None = None
     refusals: Backoff | None = None
