@@ -8,7 +8,7 @@ from typing import Any
 from dragoon.api import gang
 from testbed.bed import Bed, is_running
 from testbed.controller import Controller
-from testbed.objects import CLASS, SAME_DOMAIN, claim_spec, container, pod, template
+from testbed.objects import CLASS, SAME_DOMAIN, SLEEP, claim_spec, container, pod, template
 from testbed.waiting import until
 
 Object = dict[str, Any]
@@ -34,7 +34,9 @@ class Gangs:
 
     def job(self, name: str, size: int, *templates: str, cpu: str = "", group: str = "") -> None:
         """A Job whose pods are a gang: `size` at once, a claim of each template for each."""
-        member = container("main", *templates)
+        # One that is taken away has not done its work: with 0 its Job would count it as done.
+        script = SLEEP.replace("exit 0", "exit 143")
+        member = container("main", *templates, script=script)
         if cpu:
             member["resources"]["requests"] = {"cpu": cpu}
         made = pod(name, self.namespace, member, templates={one: one for one in templates})
