@@ -365,6 +365,15 @@ async def test_claims_for_our_classes_get_the_finalizer_and_others_do_not(place:
         assert len(claim["metadata"].get("finalizers") or ()) == wanted
 
 
+@pytest.mark.parametrize("spec", [{}, {"devices": {}}, {"devices": {"requests": None}}])
+async def test_a_claim_that_asks_for_nothing_is_nobodys_business(
+    place: Place, spec: Object
+) -> None:
+    body = {**claim_body(place, "nothing", {}), "spec": spec}
+    claim = await place.api.create(CLAIMS, body, dry_run=True)
+    assert not claim["metadata"].get("finalizers")
+
+
 async def test_the_gate_is_proved_without_storing_anything(place: Place) -> None:
     assert await demand_gate(place.api, place.namespace, "gpu.dragoon.dev") == Proof(
         gate=True, finalizer=True
