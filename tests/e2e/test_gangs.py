@@ -11,7 +11,7 @@ import pytest
 
 from dragoon.api import gang
 from testbed.bed import Bed
-from testbed.objects import claim_spec, container
+from testbed.objects import SLEEP, claim_spec, container
 from testbed.plugins import SYSTEM, install
 from testbed.waiting import until
 from tests.e2e.gangs import (
@@ -264,7 +264,8 @@ def test_a_gang_larger_than_the_cluster_is_told_whether_more_nodes_would_help(
 
 def test_a_member_that_comes_back_gets_the_devices_of_the_one_that_went(gangs: Gangs) -> None:
     gangs.template("pair", PAIR)
-    gangs.job("train", 4, "pair")
+    # One that is taken away has not done its work: with 0 its Job would count it as done.
+    gangs.job("train", 4, "pair", script=SLEEP.replace("exit 0", "exit 143"))
     members = gangs.running("train", 4)
     before = {device for one in gangs.claims("train") for device in devices(one)}
     lost = members[0]["metadata"]["name"]
