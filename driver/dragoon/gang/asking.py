@@ -261,9 +261,10 @@ def roomy(
         pod = pods.get(member.uid)
         if pod is not None:
             asked[member.node].update({fit.PODS: 1, **pod_ask(_raw(pod)).requests})
+    free = {name: fit.free(facts) for name, facts in nodes.items()}
     wide = {
         name
-        for name, facts in nodes.items()
-        if all(2 * amount <= fit.free(facts).get(what, 0) for what, amount in asked[name].items())
+        for name, left in free.items()
+        if all(2 * amount <= left.get(what, 0) for what, amount in asked[name].items())
     }
     return frozenset(member.uid for member in plan.members if member.node in wide)

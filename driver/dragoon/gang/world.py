@@ -7,7 +7,7 @@ nobody changes, and snapshots of `state`.
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import replace
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
 import structlog
 
@@ -30,10 +30,6 @@ from dragoon.kube.informer import Change, Key
 from dragoon.kube.port import Resource
 
 _log = structlog.get_logger(__name__)
-
-_PAGE_SLICES: Final = 20
-"""Slices in one page: raw they are 0.4 MB each."""
-_PAGE: Final = 500
 
 
 class FamilyKey(NamedTuple):

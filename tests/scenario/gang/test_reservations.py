@@ -92,6 +92,19 @@ async def is_fenced(bed: Bed, name: str, *pools: str) -> bool:
     return await fenced(bed, name) == {pool for pool in pools if pool}
 
 
+async def kept_on_one_of_two(bed: Bed) -> tuple[str, str]:
+    """Two full nodes: the one that is kept for the gang `large`, and the other."""
+    await bed.job("one", 4)
+    await bed.job("two", 4)
+    for name in ("one", "two"):
+        await bed.phase(name, "Running")
+    await bed.job("large", 2, template="pair")
+    kept = await reserved(bed, "large")
+    assert kept.status.reservation is not None
+    (node,) = kept.status.reservation.nodes
+    return node, "n1" if node == "n0" else "n0"
+
+
 async def test_a_gang_that_goes_takes_its_reservation_with_it() -> None:
     async with Bed(nodes=1).up() as bed, bed.controller(**AT_ONCE):
         await bed.job("full", 4)
@@ -107,17 +120,9 @@ async def test_a_gang_that_goes_takes_its_reservation_with_it() -> None:
 
 async def test_what_was_kept_on_a_node_that_is_gone_is_chosen_anew() -> None:
     async with Bed(nodes=2).up() as bed, bed.controller(**AT_ONCE):
-        await bed.job("one", 4)
-        await bed.job("two", 4)
-        for name in ("one", "two"):
-            await bed.phase(name, "Running")
-        await bed.job("large", 2, template="pair")
-        kept = await reserved(bed, "large")
-        assert kept.status.reservation is not None
-        (node,) = kept.status.reservation.nodes
+        node, other = await kept_on_one_of_two(bed)
         await bed.api.delete(SLICES, f"{node}-gpu")
         await bed.api.delete(NODES, node)
-        other = "n1" if node == "n0" else "n0"
         await until("it is fenced elsewhere", lambda: is_fenced(bed, "large", f"{other}/gpu"))
 
 
@@ -194,19 +199,11 @@ async def test_a_small_gang_is_backfilled_as_soon_as_it_is_known_how_long_the_ot
 
 async def test_what_was_kept_with_a_device_that_failed_is_chosen_anew() -> None:
     async with Bed(nodes=2).up() as bed, bed.controller(**AT_ONCE):
-        await bed.job("one", 4)
-        await bed.job("two", 4)
-        for name in ("one", "two"):
-            await bed.phase(name, "Running")
-        await bed.job("large", 2, template="pair")
-        kept = await reserved(bed, "large")
-        assert kept.status.reservation is not None
-        (node,) = kept.status.reservation.nodes
+        node, other = await kept_on_one_of_two(bed)
         found = await bed.api.get(SLICES, f"{node}-gpu")
         devices = found["spec"]["devices"]
         devices[0]["taints"] = [{"key": "dragoon.dev/lost", "effect": "NoSchedule"}]
         await bed.api.patch(SLICES, f"{node}-gpu", {"spec": {"devices": devices}})
-        other = "n1" if node == "n0" else "n0"
         await until("it is fenced elsewhere", lambda: is_fenced(bed, "large", f"{other}/gpu"))
 
 

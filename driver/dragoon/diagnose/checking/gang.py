@@ -25,21 +25,24 @@ def _wanted(evidence: Evidence) -> None:
 def _no_gate(evidence: Evidence) -> Iterator[Problem]:
     _wanted(evidence)
     if not known(evidence.admission).gate:
-        yield Problem(
-            "MutatingAdmissionPolicy gate.gangs.dragoon.dev",
-            "a pod with the label dragoon.dev/gang is created without the gate",
-            "kubectl get mutatingadmissionpolicies,mutatingadmissionpolicybindings",
-        )
+        what = "a pod with the label dragoon.dev/gang is created without the gate"
+        yield _inactive("gate.gangs.dragoon.dev", what)
 
 
 def _no_finalizer(evidence: Evidence) -> Iterator[Problem]:
     _wanted(evidence)
     if not known(evidence.admission).finalizer:
-        yield Problem(
-            "MutatingAdmissionPolicy claim-finalizer.gangs.dragoon.dev",
-            "a claim for our classes is created without its finalizer",
-            "kubectl get mutatingadmissionpolicies,mutatingadmissionpolicybindings",
-        )
+        what = "a claim for our classes is created without its finalizer"
+        yield _inactive("claim-finalizer.gangs.dragoon.dev", what)
+
+
+def _inactive(policy: str, what: str) -> Problem:
+    """A policy that does nothing, as is seen by what is created."""
+    return Problem(
+        f"MutatingAdmissionPolicy {policy}",
+        what,
+        "kubectl get mutatingadmissionpolicies,mutatingadmissionpolicybindings",
+    )
 
 
 def _not_held(evidence: Evidence) -> Iterator[Problem]:
