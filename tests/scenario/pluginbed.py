@@ -14,7 +14,7 @@ from dragoon.gpu.opening import open_gpus
 from dragoon.gpu.port import Gpus
 from dragoon.health.watching import Sources
 from dragoon.kube.memory import MemoryApi
-from dragoon.kube.port import CLAIMS, NODES, SLICES, Api, Object
+from dragoon.kube.port import CLAIMS, NODES, PODS, SLICES, Api, Object
 from dragoon.kubelet.standin import KubeletStandIn
 from dragoon.prepare.effects import Effects
 
@@ -139,3 +139,22 @@ class Bed:
         ]
         claim["status"] = {"allocation": {"devices": {"results": results}}}
         return claim_ref(await self.memory.replace(CLAIMS, claim, subresource="status"))
+
+    async def sharer(self, *, container: str = "main", image: str = "none") -> Object:
+        """A pod here whose only container uses the claim `share`: as that claim names its owner."""
+        uses = {"name": container, "image": image, "resources": {"claims": [{"name": "gpu"}]}}
+        pod = await self.memory.create(
+            PODS,
+            {
+                "apiVersion": "v1",
+                "kind": "Pod",
+                "metadata": {"name": "sharer", "namespace": "default"},
+                "spec": {
+                    "nodeName": NODE,
+                    "containers": [uses],
+                    "resourceClaims": [{"name": "gpu", "resourceClaimName": "share"}],
+                },
+            },
+        )
+        uid = pod["metadata"]["uid"]
+        return {"apiVersion": "v1", "kind": "Pod", "name": "sharer", "uid": uid, "controller": True}

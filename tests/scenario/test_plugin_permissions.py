@@ -95,21 +95,7 @@ def a_library(bed: Bed) -> dict[str, Any]:
 
 async def a_pods_share(bed: Bed, device: str) -> ClaimRef:
     """A share that was made for a pod, which must be read before it can be limited."""
-    container = {"name": "main", "image": "none", "resources": {"claims": [{"name": "gpu"}]}}
-    pod = await bed.memory.create(
-        PODS,
-        {
-            "apiVersion": "v1",
-            "kind": "Pod",
-            "metadata": {"name": "sharer", "namespace": "default"},
-            "spec": {
-                "nodeName": NODE,
-                "containers": [container],
-                "resourceClaims": [{"name": "gpu", "resourceClaimName": "share"}],
-            },
-        },
-    )
-    owner = {"apiVersion": "v1", "kind": "Pod", "name": "sharer", "uid": pod["metadata"]["uid"]}
+    owner = await bed.sharer()
     request = {"name": "gpu", "exactly": {"deviceClassName": "shared.dragoon.dev"}}
     claim = await bed.memory.create(
         CLAIMS,
@@ -119,7 +105,7 @@ async def a_pods_share(bed: Bed, device: str) -> ClaimRef:
             "metadata": {
                 "name": "share",
                 "namespace": "default",
-                "ownerReferences": [owner | {"controller": True}],
+                "ownerReferences": [owner],
             },
             "spec": {"devices": {"requests": [request]}},
         },

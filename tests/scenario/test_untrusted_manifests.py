@@ -15,7 +15,7 @@ import pytest
 from dragoon.api.claims import ClaimRef, claim_ref
 from dragoon.app.plugin import Plugin
 from dragoon.errors import KubeletError
-from dragoon.kube.port import CLAIMS, PODS, Object
+from dragoon.kube.port import CLAIMS, Object
 from dragoon.kubelet.standin import KubeletStandIn
 from tests.scenario.pluginbed import DRIVER, NODE, Bed, until
 from tests.scenario.test_plugin import fetch
@@ -179,27 +179,11 @@ async def test_a_pod_whose_container_has_anything_as_its_name(bed: Bed, text: st
 
 async def _share_of_a_pod(bed: Bed, container: str) -> Object:
     """A share made for a pod whose only container, which uses it, is called so."""
-    uses = {"name": container, "image": MARK, "resources": {"claims": [{"name": "gpu"}]}}
-    pod = await bed.memory.create(
-        PODS,
-        {
-            "apiVersion": "v1",
-            "kind": "Pod",
-            "metadata": {"name": "sharer", "namespace": "default"},
-            "spec": {
-                "nodeName": NODE,
-                "containers": [uses],
-                "resourceClaims": [{"name": "gpu", "resourceClaimName": "share"}],
-            },
-        },
-    )
-    owner = {"apiVersion": "v1", "kind": "Pod", "name": "sharer", "uid": pod["metadata"]["uid"]}
+    owner = await bed.sharer(container=container, image=MARK)
     consumed = {"memory": "4Gi", "cores": "25"}
     share = "7d3c6a3e-57a5-4d0e-9d3e-6f0f3f1f2a3b"
     result = {"device": SHARED, "shareID": share, "consumedCapacity": consumed}
-    return _claim(
-        "share", metadata={"ownerReferences": [owner | {"controller": True}]}, result=result
-    )
+    return _claim("share", metadata={"ownerReferences": [owner]}, result=result)
 
 
 async def _tried(
