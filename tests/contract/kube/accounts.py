@@ -2,12 +2,15 @@
 
 import asyncio
 import json
+from collections.abc import Sequence
 from pathlib import Path
 
 import yaml
 
+from dragoon.kube import rights
 from dragoon.kube.connecting import connect
-from dragoon.kube.port import Api, Resource
+from dragoon.kube.port import Api, Object, Resource
+from dragoon.kube.rights import Right
 from tests.contract.kube.servers import Server
 
 ACCOUNTS = Resource("", "v1", "serviceaccounts", "ServiceAccount", namespaced=True)
@@ -21,6 +24,38 @@ async def account(server: Server, name: str) -> None:
     """Makes a ServiceAccount in the namespace of the test."""
     meta = {"name": name, "namespace": server.namespace}
     await server.create(ACCOUNTS, {"apiVersion": "v1", "kind": ACCOUNTS.kind, "metadata": meta})
+
+
+async def grant(server: Server, bodies: Sequence[Object]) -> None:
+    """Writes ClusterRoles and their bindings, and returns when the authorizer knows them.
+
+    It reads them from informers of its own: some milliseconds later, or more on a busy machine.
+    """
+    kinds = {ROLES.kind: ROLES, BINDINGS.kind: BINDINGS}
+    for body in bodies:
+        resource = kinds[body["kind"]]
+        await server.create(resource, {"apiVersion": resource.api_version, **body})
+    rules = {one["metadata"]["name"]: one["rules"] for one in bodies if "rules" in one}
+    for binding in bodies:
+        for subject in binding.get("subjects", ()):
+            if subject["kind"] == ACCOUNTS.kind:
+                right = _first_right(rules[binding["roleRef"]["name"]])
+                await _known(server.api, subject["namespace"], subject["name"], right)
+
+
+def _first_right(rules: Sequence[Object]) -> Right:
+    """One right of a role; the authorizer learns the others at the same moment."""
+    rule = rules[0]
+    plural, _, subresource = rule["resources"][0].partition("/")
+    resource = Resource(rule["apiGroups"][0], "v1", plural, "", namespaced=True)
+    name = next(iter(rule.get("resourceNames", ())), "")
+    return Right(rule["verbs"][0], resource, subresource, name=name)
+
+
+async def _known(api: Api, namespace: str, name: str, right: Right) -> None:
+    async with asyncio.timeout(30):
+        while not await rights.allowed(api, namespace, name, right):  # noqa: ASYNC110 - nobody announces it
+            await asyncio.sleep(0.02)
 
 
 async def as_account(

@@ -12,7 +12,7 @@ from dragoon.api.names import DRIVER_NAME
 from dragoon.app import permissions
 from dragoon.errors import ApiForbiddenError, ApiInvalidError, DragoonError
 from dragoon.kube.port import CLAIMS, NAMESPACES, NODES, PODS, SLICES, Api, Object, Resource
-from tests.contract.kube.accounts import BINDINGS, ROLES, account, as_account
+from tests.contract.kube.accounts import account, as_account, grant
 from tests.contract.kube.servers import Server
 
 POLICIES = Path(__file__).parents[3] / "deploy/policies"
@@ -43,11 +43,10 @@ class Place:
             node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": self.node(name)}}
             await self.server.create(NODES, node)
         await account(self.server, PLUGIN)
-        kinds = {"ClusterRole": ROLES, "ClusterRoleBinding": BINDINGS}
-        for body in permissions.objects(
+        rights = permissions.objects(
             self.driver, service_account=PLUGIN, namespace=self.server.namespace
-        ):
-            await self.server.create(kinds[body["kind"]], body)
+        )
+        await grant(self.server, rights)
         for name in ("own-slices", "opaque-config", "void-visible-devices"):
             await self._policy(name)
 

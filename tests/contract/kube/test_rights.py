@@ -14,7 +14,7 @@ from dragoon.kube.connecting import connect
 from dragoon.kube.port import CLAIMS, NAMESPACES, SLICES, Api
 from dragoon.kube.rights import Right
 from dragoon.kube.rights_memory import AuthorizingApi
-from tests.contract.kube.accounts import BINDINGS, ROLES, account, as_account
+from tests.contract.kube.accounts import BINDINGS, ROLES, account, as_account, grant
 from tests.contract.kube.servers import REAL, Server
 
 NAME = "reader"
@@ -60,8 +60,7 @@ async def granted(request: pytest.FixtureRequest) -> AsyncIterator[Granted]:
     api = await connect(Path(os.environ[REAL]))
     server = Server(api, unique)
     await server.create(NAMESPACES, {"metadata": {"name": namespace}})
-    for resource, body in ((ROLES, role), (BINDINGS, binding)):
-        await server.create(resource, {"apiVersion": resource.api_version, **body})
+    await grant(server, (role, binding))
     yield Granted(api, namespace)
     for resource, name in server.made:
         try:

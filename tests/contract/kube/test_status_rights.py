@@ -24,7 +24,7 @@ from dragoon.prepare.journal import Entry, HeldDevice, State
 from dragoon.prepare.observing import Compared, Finished
 from dragoon.prepare.settings import PrepareSettings
 from dragoon.prepare.status.writing import Pace, StatusWriter
-from tests.contract.kube.accounts import BINDINGS, ROLES, account, as_account
+from tests.contract.kube.accounts import ROLES, account, as_account, grant
 from tests.contract.kube.servers import REAL, Server
 
 pytestmark = pytest.mark.e2e
@@ -65,11 +65,10 @@ class Cluster:
             node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name}}
             await server.create(NODES, node)
         await account(server, PLUGIN)
-        kinds = {"ClusterRole": ROLES, "ClusterRoleBinding": BINDINGS}
-        for body in permissions.objects(
+        rights = permissions.objects(
             self.driver, service_account=PLUGIN, namespace=server.namespace
-        ):
-            await server.create(kinds[body["kind"]], body)
+        )
+        await grant(server, rights)
 
     async def plugin(self, *, node: str | None) -> Api:
         api = await as_account(self.server, PLUGIN, self.admin, self.folder, node=node)
