@@ -10,10 +10,10 @@ share IDs, which are injected.
 Parts, in the order data flow: reading (raw to asks), checking, shapes (members that are alike),
 alike and terrain (nodes that are alike), offers, preference and seats (devices of one node),
 bounds, demand and mix (pods that are to be expected), fragments, valuing and worth (what is lost to
-them), packing, narrowing (topology), spreading (devices of several nodes), realising, scoring,
-attempt (all of these once), settling (members beyond the minimum), planning. For the reasons:
-telling, changing, releasing, advice. For those that wait: vacating (who would have to leave),
-concern (what they could use). For the check: rendering, verifying.
+them), filling and packing, narrowing (topology), spreading (devices of several nodes), realising,
+scoring, attempt (all of these once), settling (members beyond the minimum), planning. For the
+reasons: telling, changing, releasing, advice. For those that wait: vacating (who would have to
+leave), concern (what they could use). For the check: rendering, verifying.
 """
 
 from dragoon.allocator.gang.model import (

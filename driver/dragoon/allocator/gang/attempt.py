@@ -7,6 +7,7 @@ from typing import Any
 
 from dragoon.allocator.constraints import attribute_of
 from dragoon.allocator.gang import scoring
+from dragoon.allocator.gang.filling import Short, fill
 from dragoon.allocator.gang.model import (
     GangAsk,
     GangPlan,
@@ -15,7 +16,7 @@ from dragoon.allocator.gang.model import (
     PodAsk,
 )
 from dragoon.allocator.gang.narrowing import place
-from dragoon.allocator.gang.packing import Packed, Short, Wish, fill
+from dragoon.allocator.gang.packing import Packed, Wish
 from dragoon.allocator.gang.realising import picks_of, placements
 from dragoon.allocator.gang.seats import Limits
 from dragoon.allocator.gang.settling import settled, with_allocated, with_placements

@@ -8,8 +8,9 @@ are preferred by themselves, but never for more nodes.
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
+from dragoon.allocator.gang.filling import Short
 from dragoon.allocator.gang.offers import Restriction
-from dragoon.allocator.gang.packing import Packed, Short, Wish, pack
+from dragoon.allocator.gang.packing import Packed, Wish, pack
 from dragoon.allocator.gang.terrain import Area, Bin, Terrain
 from dragoon.api.gang import Level, Topology
 

@@ -12,9 +12,9 @@ from typing import Any, Final
 
 from dragoon.allocator.gang import fit
 from dragoon.allocator.gang.bounds import is_too_much
+from dragoon.allocator.gang.filling import Short
 from dragoon.allocator.gang.model import Placement
 from dragoon.allocator.gang.narrowing import parts
-from dragoon.allocator.gang.packing import Short
 from dragoon.allocator.gang.realising import Pick, allocations_of, members_of
 from dragoon.allocator.gang.seats import Seats, with_devices
 from dragoon.allocator.gang.shapes import Block, Shape, is_pending, uid_of

@@ -13,9 +13,9 @@ from dragoon.allocator.findings import Explanation
 from dragoon.allocator.funnel import explain
 from dragoon.allocator.gang import fit
 from dragoon.allocator.gang.attempt import Case, fixed_values
+from dragoon.allocator.gang.filling import fill
 from dragoon.allocator.gang.model import Missing, NodeFacts, PlacementSnapshot
 from dragoon.allocator.gang.narrowing import parts
-from dragoon.allocator.gang.packing import fill
 from dragoon.allocator.gang.shapes import Shape, allocated_selectors
 from dragoon.allocator.gang.terrain import Area, Bin, Terrain
 from dragoon.allocator.model import Claim, Node
