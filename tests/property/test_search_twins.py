@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from dragoon.allocator import snapshot
 from dragoon.allocator.claims import claim_view, node_view
-from dragoon.allocator.search import Problem, solve
+from dragoon.allocator.problem import Problem
+from dragoon.allocator.search import solve
 from dragoon.errors import DragoonError
 from tests.property.allocator_scenes import random_scene
 

@@ -9,9 +9,9 @@ nothing that is passed in is changed; a snapshot never changes; `ClusterState` a
 what it would be if made anew from the objects; `verifier` shares no logic with the search.
 
 Parts, in the order data flow: slices and claims (raw to records), interning, pools, usage;
-cluster_state and snapshot hold them; selection, candidates, constraints, taints, trial, search,
-result; findings, losing, funnel and explanation for the reasons. `gang` places the pods of a gang
-together, on top of all of these; nothing here imports it.
+cluster_state and snapshot hold them; selection, candidates, constraints, taints, trial, problem and
+search, result; findings, losing, funnel and explanation for the reasons. `gang` places the pods of
+a gang together, on top of all of these; nothing here imports it.
 """
 
 from dragoon.allocator.allocate import (

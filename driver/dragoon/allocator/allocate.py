@@ -14,16 +14,16 @@ from dragoon.allocator.findings import Explanation
 from dragoon.allocator.funnel import explain
 from dragoon.allocator.model import Claim, Node, Raw
 from dragoon.allocator.nodes import NodeSelectorError
-from dragoon.allocator.result import ShareIds, allocation
-from dragoon.allocator.search import (
+from dragoon.allocator.problem import (
     ATTEMPT_LIMIT,
     AllDevicesError,
     Problem,
     SearchStoppedError,
     Solution,
     TooManyDevicesError,
-    solve,
 )
+from dragoon.allocator.result import ShareIds, allocation
+from dragoon.allocator.search import solve
 from dragoon.allocator.selection import SelectorError
 from dragoon.allocator.snapshot import Snapshot
 

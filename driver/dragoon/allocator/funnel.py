@@ -20,7 +20,7 @@ from dragoon.allocator.findings import (
 )
 from dragoon.allocator.losing import Entry, tests_of
 from dragoon.allocator.model import Claim, Constraint, DeviceId, Facts, Request
-from dragoon.allocator.search import Chosen, Problem, Solution
+from dragoon.allocator.problem import Chosen, Problem, Solution
 from dragoon.cel.values import show
 
 _NAMED: Final = 3

@@ -10,7 +10,7 @@ from dragoon.allocator.amounts import CapacityError, Use, consumption, nanos, pa
 from dragoon.allocator.model import Claim, Counter, Device, DeviceId, Request, Slice
 from dragoon.allocator.nodes import NodeSelectorError, matches
 from dragoon.allocator.pools import Pool
-from dragoon.allocator.search import Problem
+from dragoon.allocator.problem import Problem
 from dragoon.allocator.selection import SelectorError, selector, view_of
 from dragoon.allocator.taints import preventing
 from dragoon.allocator.usage import Hold

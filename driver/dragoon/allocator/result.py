@@ -9,7 +9,7 @@ from typing import Any
 from dragoon.allocator.fields import items
 from dragoon.allocator.model import Claim, DeviceClass, Node, NodeSelection, Raw, Request
 from dragoon.allocator.nodes import NodeSelectorError
-from dragoon.allocator.search import Chosen
+from dragoon.allocator.problem import Chosen
 
 ShareIds = Callable[[], str]
 """Makes a fresh share ID: a random UUID in lower case."""

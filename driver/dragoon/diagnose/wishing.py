@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from dragoon import quantity
-from dragoon.allocator.search import MAX_DEVICES
+from dragoon.allocator.problem import MAX_DEVICES
 from dragoon.api import limits, names
 from dragoon.api.forms import SMALLEST_SHARE
 from dragoon.diagnose.documents import Origin

@@ -24,8 +24,8 @@ from dragoon.allocator.gang.shapes import Block, Shape, blocks_of, is_pending, s
 from dragoon.allocator.gang.spreading import placements_of, spread
 from dragoon.allocator.gang.terrain import Terrain
 from dragoon.allocator.model import DeviceId, Facts, PoolId
+from dragoon.allocator.problem import Attempts
 from dragoon.allocator.result import ShareIds
-from dragoon.allocator.search import Attempts
 from dragoon.api.gang import Level, Topology
 
 

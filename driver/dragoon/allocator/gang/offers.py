@@ -11,7 +11,7 @@ from dragoon.allocator.gang.valuing import Valuation
 from dragoon.allocator.gang.worth import Usage
 from dragoon.allocator.model import Claim, Constraint, Device, DeviceClass, Facts, Node, Request
 from dragoon.allocator.pools import Pool
-from dragoon.allocator.search import Problem
+from dragoon.allocator.problem import Problem
 from dragoon.allocator.taints import preventing
 from dragoon.allocator.usage import UNUSED
 

@@ -15,7 +15,7 @@ from dragoon.allocator.gang.filling import Short, fill
 from dragoon.allocator.gang.seats import Limits
 from dragoon.allocator.gang.shapes import Shape
 from dragoon.allocator.gang.terrain import Bin
-from dragoon.allocator.search import SearchStoppedError
+from dragoon.allocator.problem import SearchStoppedError
 
 _ORDERS: Final = 8
 """Other orders of the shapes that are tried greedily."""

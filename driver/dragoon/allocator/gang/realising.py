@@ -11,8 +11,8 @@ from dragoon.allocator.gang.shapes import Block, Shape
 from dragoon.allocator.gang.terrain import Bin, Terrain
 from dragoon.allocator.model import Claim, Device, DeviceClass, DeviceId, Node, Slice
 from dragoon.allocator.pools import Pool
+from dragoon.allocator.problem import Chosen, Solution
 from dragoon.allocator.result import ShareIds, allocation
-from dragoon.allocator.search import Chosen, Solution
 
 _Place = tuple[Pool, Slice, Device]
 

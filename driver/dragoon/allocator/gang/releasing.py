@@ -15,7 +15,7 @@ from dragoon.allocator.gang.shapes import Shape
 from dragoon.allocator.gang.telling import Standing
 from dragoon.allocator.gang.terrain import Bin, Terrain
 from dragoon.allocator.model import PoolId
-from dragoon.allocator.search import Attempts
+from dragoon.allocator.problem import Attempts
 from dragoon.allocator.usage import UNUSED, PoolUsage
 
 _LOOKED_AT: Final = 32

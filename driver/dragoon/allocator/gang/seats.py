@@ -16,15 +16,15 @@ from dragoon.allocator.gang.shapes import Shape
 from dragoon.allocator.gang.worth import Usage
 from dragoon.allocator.model import Claim, Device, PoolId, Request, Wanted
 from dragoon.allocator.nodes import NodeSelectorError
-from dragoon.allocator.search import (
+from dragoon.allocator.problem import (
     AllDevicesError,
     Attempts,
     Chosen,
     SearchStoppedError,
     Solution,
     TooManyDevicesError,
-    solve_within,
 )
+from dragoon.allocator.search import solve_within
 from dragoon.allocator.selection import SelectorError
 from dragoon.allocator.usage import UNUSED, Hold
 from dragoon.errors import UnsupportedError

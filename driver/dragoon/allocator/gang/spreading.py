@@ -22,8 +22,8 @@ from dragoon.allocator.gang.terrain import Area, Bin, Terrain
 from dragoon.allocator.gang.worth import Usage
 from dragoon.allocator.model import Device, DeviceClass, Node, Raw, Request
 from dragoon.allocator.nodes import NodeSelectorError
+from dragoon.allocator.problem import SearchStoppedError, Solution
 from dragoon.allocator.result import ShareIds, allocation
-from dragoon.allocator.search import SearchStoppedError, Solution
 from dragoon.allocator.snapshot import Snapshot
 from dragoon.api.gang import Level, Topology
 

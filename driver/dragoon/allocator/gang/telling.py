@@ -19,7 +19,7 @@ from dragoon.allocator.gang.narrowing import parts
 from dragoon.allocator.gang.shapes import Shape, allocated_selectors
 from dragoon.allocator.gang.terrain import Area, Bin, Terrain
 from dragoon.allocator.model import Claim, Node
-from dragoon.allocator.search import Problem
+from dragoon.allocator.problem import Problem
 
 _EXPLAINED: Final = 16
 """Kinds of nodes whose devices are looked at one by one."""
