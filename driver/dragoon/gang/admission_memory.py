@@ -10,8 +10,8 @@ from dragoon.api.names import (
     CLASS_SIMULATED,
     FINALIZER,
 )
-from dragoon.kube.memory import Admission
 from dragoon.kube.port import CLAIMS, PODS, Object, Resource
+from dragoon.kube.writing import Admission
 
 _OURS: Final = frozenset((CLASS_GPU, CLASS_MIG, CLASS_SHARED, CLASS_SIMULATED))
 

@@ -10,14 +10,14 @@ from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping
 from typing import Any
 
 import aiohttp
-import msgspec
 
-from dragoon.errors import ApiError, ApiGoneError, ApiNotFoundError, ApiUnavailableError
+from dragoon.errors import ApiGoneError, ApiNotFoundError, ApiUnavailableError
 from dragoon.kube import paths
 from dragoon.kube.access import Access
+from dragoon.kube.answers import decoded, event, lines, refusal
 from dragoon.kube.patching import check_shape
 from dragoon.kube.port import PODS, Listing, Object, PatchKind, Resource, WatchEvent
-from dragoon.kube.statuses import error_for, message_of, shortened
+from dragoon.kube.statuses import shortened
 from dragoon.kube.transport import Query, Request, Transport
 
 _PAGE = 500
@@ -131,9 +131,9 @@ class KubeClient:
                 self._response(request, self._watch_timeout) as response,
                 contextlib.aclosing(self._chunks(response, what)) as chunks,
             ):
-                async for line in _lines(chunks):
+                async for line in lines(chunks):
                     heard = True
-                    yield _event(line, what)
+                    yield event(line, what)
         except ApiUnavailableError as error:
             if heard or not isinstance(error.__cause__, aiohttp.SocketTimeoutError):
                 raise
@@ -225,8 +225,8 @@ class KubeClient:
             response = await self._transport.send(request, self._timeout)
             raw = await response.read()
         if response.status >= 300:
-            raise _refusal(request, response.status, raw)
-        return _decoded(raw, str(request))
+            raise refusal(request, response.status, raw)
+        return decoded(raw, str(request))
 
     @contextlib.asynccontextmanager
     async def _response(
@@ -239,7 +239,7 @@ class KubeClient:
             if response.status >= 300:
                 with self._translated(request):
                     raw = await response.read()
-                raise _refusal(request, response.status, raw)
+                raise refusal(request, response.status, raw)
             yield response
         finally:
             # Cuts an unfinished stream; a body read to its end has left the connection before.
@@ -299,54 +299,3 @@ def _selectors(fields: Mapping[str, str] | None, labels: str | None) -> Query:
 def _field_value(value: str) -> str:
     """A value in a field selector: apimachinery's fields.EscapeValue."""
     return value.replace("\\", "\\\\").replace(",", "\\,").replace("=", "\\=")
-
-
-async def _lines(chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-    """The lines of a stream. One line may be larger than any buffer of the transport."""
-    parts: list[bytes] = []
-    async for chunk in chunks:
-        *complete, rest = chunk.split(b"\n")
-        for line in complete:
-            whole = b"".join((*parts, line))
-            parts.clear()
-            if whole.strip():
-                yield whole
-        if rest:
-            parts.append(rest)
-
-
-def _event(line: bytes, what: str) -> WatchEvent:
-    event = _decoded(line, what)
-    found = event.get("object")
-    kind = event.get("type")
-    if not isinstance(found, dict) or not isinstance(kind, str):
-        raise ApiUnavailableError(f"{what}: not a watch event: {_complaint(line)}")
-    if kind == "ERROR":
-        raise error_for(int(found.get("code") or 500), f"{what}: {message_of(found)}")
-    return WatchEvent(kind=kind, object=found)
-
-
-def _decoded(raw: bytes, what: str) -> Object:
-    try:
-        found = msgspec.json.decode(raw)
-    except msgspec.DecodeError as error:
-        raise ApiUnavailableError(
-            f"{what}: the answer is not JSON: {shortened(str(error), 200)}",
-            hint="check that the address is an API server's, not a proxy's",
-        ) from error
-    if not isinstance(found, dict):
-        raise ApiError(f"{what}: the answer is a JSON {type(found).__name__}, not an object")
-    return found
-
-
-def _refusal(request: Request, status: int, raw: bytes) -> ApiError:
-    return error_for(status, f"{request}: {_complaint(raw)}")
-
-
-def _complaint(raw: bytes) -> str:
-    """What the body of an error says: the message of a Status, else the start of the text."""
-    try:
-        status = msgspec.json.decode(raw)
-    except msgspec.DecodeError:
-        return shortened(raw[:2000].decode("utf-8", "replace"), 200)
-    return message_of(status) if isinstance(status, dict) else shortened(str(status), 200)

@@ -7,30 +7,20 @@ without a grace period.
 """
 
 import asyncio
-import secrets
-import string
-import uuid
 from collections.abc import AsyncGenerator, Callable, Mapping
 from datetime import UTC, datetime
-from typing import Any, TypeVar
+from typing import Any
 
-import msgspec
-
-from dragoon.errors import ApiConflictError, ApiInvalidError, ApiNotFoundError, ApiUnavailableError
+from dragoon.errors import ApiInvalidError, ApiUnavailableError
 from dragoon.kube import patching, paths, writes
 from dragoon.kube.faults import Call, Faults
 from dragoon.kube.port import PODS, Listing, Object, PatchKind, Resource, WatchEvent
 from dragoon.kube.selecting import Matcher, matcher
-from dragoon.kube.store import Change, Key, Store
-from dragoon.kube.traits import CUSTOM, TRAITS, Findings, Traits, known_groups, known_plurals
-
-T = TypeVar("T")
-Validator = Callable[[Object], Findings]
-Admission = Callable[[Object], None]
-"""Changes an object that is to be created, as a mutating policy does."""
+from dragoon.kube.store import Change, Store, copied, key_of
+from dragoon.kube.traits import known_groups, known_plurals, traits_of
+from dragoon.kube.writing import Admission, Validator, Writer
 
 _GROUPS = Resource("", "", "apis", "APIGroupList", namespaced=False)
-_SUFFIX = string.ascii_lowercase + string.digits
 
 
 class MemoryApi:
@@ -56,16 +46,19 @@ class MemoryApi:
         bookmark_interval: float = 60.0,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
-        self._validators = validators or {}
-        self._admission = {} if admission is None else admission
         self.git_version = git_version
         self.more_groups = dict(groups or {})
         self.more_plurals: dict[tuple[str, str], frozenset[str]] = {}
         self._store = Store(history)
-        self._applied: dict[tuple[str, str, str | None], Any] = {}
         self._bookmark_interval = bookmark_interval
-        self._now = now
         self.faults = Faults(self._store.wake)
+        self._writer = Writer(
+            self._store,
+            self.faults,
+            validators=validators or {},
+            admission={} if admission is None else admission,
+            now=now,
+        )
 
     @property
     def resource_version(self) -> str:
@@ -95,7 +88,7 @@ class MemoryApi:
         paths.require_namespace(resource, namespace)
         call = Call("get", resource, name, namespace)
         await self.faults.meet(call)
-        found = _copy(self._existing(resource, _key(resource, name, namespace)))
+        found = copied(self._writer.existing(resource, key_of(resource, name, namespace)))
         await self.faults.meet(call, late=True)
         return found
 
@@ -109,10 +102,10 @@ class MemoryApi:
     ) -> Listing:
         call = Call("list", resource, namespace=namespace)
         await self.faults.meet(call)
-        matches = matcher(fields, labels, _traits(resource).selectable)
+        matches = matcher(fields, labels, traits_of(resource).selectable)
         found = self._store.items(resource, _scope(resource, namespace))
         answer = Listing(
-            items=tuple(_copy(entry) for entry in found if matches(entry)),
+            items=tuple(copied(entry) for entry in found if matches(entry)),
             resource_version=self.resource_version,
         )
         await self.faults.meet(call, late=True)
@@ -142,14 +135,14 @@ class MemoryApi:
     ) -> AsyncGenerator[WatchEvent, None]:
         await self.faults.meet(Call("watch", resource, namespace=namespace))
         matches = _scoped(
-            matcher(fields, labels, _traits(resource).selectable), resource, namespace
+            matcher(fields, labels, traits_of(resource).selectable), resource, namespace
         )
         cuts, ends, bookmarks = self.faults.cuts, self.faults.ends, self._store.bookmarks
         seen = _revision(resource_version)
         if seen == 0:
             seen = self._store.revision
             for entry in [e for e in self._store.items(resource) if matches(e)]:
-                yield WatchEvent("ADDED", _copy(entry))
+                yield WatchEvent("ADDED", copied(entry))
         while self.faults.ends == ends:
             changes = self._store.since(resource, seen)
             for event in [_event(change, matches) for change in changes]:
@@ -167,29 +160,28 @@ class MemoryApi:
             yield _bookmark(resource, seen)
 
     async def create(self, resource: Resource, body: Object, *, dry_run: bool = False) -> Object:
-        sent = _copy(body)
+        sent = copied(body)
         namespace = paths.home(resource, sent)
         call = Call("create", resource, (sent.get("metadata") or {}).get("name", ""), namespace)
         await self.faults.meet(call)
-        key, new = self._new(resource, sent)
-        answer = _copy(new if dry_run else self._store.put(resource, key, new))
+        answer = copied(self._writer.create(resource, sent, dry_run=dry_run))
         await self.faults.meet(call, late=True)
         return answer
 
     async def replace(
         self, resource: Resource, body: Object, *, subresource: str | None = None
     ) -> Object:
-        sent = _copy(body)
+        sent = copied(body)
         meta = sent.get("metadata") or {}
         name, namespace = meta.get("name", ""), meta.get("namespace")
         paths.require_namespace(resource, namespace)
         call = Call("replace", resource, name, namespace, subresource)
         await self.faults.meet(call)
-        key = _key(resource, name, namespace)
-        old = self._existing(resource, key)
-        if not meta.get("resourceVersion") and not _traits(resource).unconditional:
+        key = key_of(resource, name, namespace)
+        old = self._writer.existing(resource, key)
+        if not meta.get("resourceVersion") and not traits_of(resource).unconditional:
             writes.refuse(resource, name, ["metadata.resourceVersion: must be specified"])
-        answer = _copy(self._update(resource, key, old, sent, subresource))
+        answer = copied(self._writer.update(resource, key, old, sent, subresource))
         await self.faults.meet(call, late=True)
         return answer
 
@@ -208,16 +200,16 @@ class MemoryApi:
         paths.require_namespace(resource, namespace)
         call = Call("patch", resource, name, namespace, subresource)
         await self.faults.meet(call)
-        key = _key(resource, name, namespace)
-        sent = _copy(patch)
+        key = key_of(resource, name, namespace)
+        sent = copied(patch)
         if kind is PatchKind.APPLY:
-            stored = self._apply(resource, key, sent, subresource, str(field_manager))
+            stored = self._writer.apply(resource, key, sent, subresource, str(field_manager))
         else:
-            old = self._existing(resource, key)
-            stored = self._update(
-                resource, key, old, patching.patched(kind, _copy(old), sent), subresource
+            old = self._writer.existing(resource, key)
+            stored = self._writer.update(
+                resource, key, old, patching.patched(kind, copied(old), sent), subresource
             )
-        answer = _copy(stored)
+        answer = copied(stored)
         await self.faults.meet(call, late=True)
         return answer
 
@@ -233,14 +225,10 @@ class MemoryApi:
         paths.require_namespace(resource, namespace)
         call = Call("delete", resource, name, namespace)
         await self.faults.meet(call)
-        key = _key(resource, name, namespace)
-        old = self._existing(resource, key)
+        key = key_of(resource, name, namespace)
+        old = self._writer.existing(resource, key)
         writes.check_preconditions(resource, old, {"uid": uid, "resourceVersion": resource_version})
-        if not old["metadata"].get("finalizers"):
-            self._store.remove(resource, key)
-        elif not old["metadata"].get("deletionTimestamp"):
-            going = {"deletionTimestamp": self._stamp(), "deletionGracePeriodSeconds": 0}
-            self._store.put(resource, key, {**old, "metadata": {**old["metadata"], **going}})
+        self._writer.delete(resource, key, old)
         await self.faults.meet(call, late=True)
 
     async def evict(self, name: str, *, namespace: str, uid: str | None = None) -> None:
@@ -263,87 +251,6 @@ class MemoryApi:
             return False
         return True
 
-    def _new(self, resource: Resource, body: Object) -> tuple[Key, Object]:
-        """The object that a create would store, and where."""
-        self.faults.strip(resource, body)
-        writes.check_kind(resource, body)
-        if resource in self._admission:
-            self._admission[resource](body)
-        meta = body["metadata"]
-        name = meta.get("name") or _generated(resource, meta)
-        key = _key(resource, name, meta.get("namespace"))
-        if self._store.get(resource, key) is not None:
-            raise ApiConflictError(f"{resource.plural} {name!r} already exists", status=409)
-        new = writes.created(
-            resource, _traits(resource), body, name=name, uid=str(uuid.uuid4()), now=self._stamp()
-        )
-        self._validate(resource, new)
-        return key, new
-
-    def _update(
-        self, resource: Resource, key: Key, old: Object, body: Object, subresource: str | None
-    ) -> Object:
-        self.faults.strip(resource, body)
-        traits = _traits(resource)
-        # A copy: defaults are filled in place, and what is stored must never change.
-        new = writes.updated(
-            resource, traits, _copy(old), body, subresource=subresource, now=self._stamp()
-        )
-        if new == old:  # A write that changes nothing makes no new version.
-            return old
-        self._validate(resource, new)
-        stored = self._store.put(resource, key, new)
-        meta = stored["metadata"]
-        if meta.get("deletionTimestamp") and not meta.get("finalizers"):
-            self._store.remove(resource, key)
-        return stored
-
-    def _apply(
-        self, resource: Resource, key: Key, config: Object, subresource: str | None, manager: str
-    ) -> Object:
-        for field in ("apiVersion", "kind"):
-            if not config.get(field):
-                raise ApiInvalidError(f"{field}: an apply patch must have it", status=400)
-        namespace, name = key
-        own = {"name": name, **({"namespace": namespace} if namespace else {})}
-        config = {**config, "metadata": {**(config.get("metadata") or {}), **own}}
-        old = self._store.get(resource, key)
-        if old is None:
-            if subresource is not None:
-                self._existing(resource, key)
-            stored = self._store.put(resource, *self._new(resource, _copy(config)))
-        else:
-            before = self._applied.get((old["metadata"]["uid"], manager, subresource))
-            body = patching.applied(_copy(old), config, before)
-            stored = self._update(resource, key, old, body, subresource)
-        self._applied[stored["metadata"]["uid"], manager, subresource] = config
-        return stored
-
-    def _validate(self, resource: Resource, new: Object) -> None:
-        validator = self._validators.get(resource)
-        if validator is not None:
-            writes.refuse(resource, new["metadata"]["name"], validator(_copy(new)))
-
-    def _existing(self, resource: Resource, key: Key) -> Object:
-        found = self._store.get(resource, key)
-        if found is None:
-            shown = "/".join(part for part in key if part)
-            raise ApiNotFoundError(f"{resource.plural} {shown!r} not found", status=404)
-        return found
-
-    def _stamp(self) -> str:
-        return self._now().astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-
-
-def _copy(found: T) -> T:
-    """A copy by way of JSON, so that only what can travel to a server is accepted."""
-    copied: T = msgspec.json.decode(msgspec.json.encode(found))
-    return copied
-
-
-def _traits(resource: Resource) -> Traits:
-    return TRAITS.get(resource, CUSTOM)
-
 
 def _scope(resource: Resource, namespace: str | None) -> str | None:
     return namespace if resource.namespaced else None
@@ -354,19 +261,6 @@ def _scoped(matches: Matcher, resource: Resource, namespace: str | None) -> Matc
     if scope is None:
         return matches
     return lambda found: found["metadata"].get("namespace") == scope and matches(found)
-
-
-def _key(resource: Resource, name: str, namespace: str | None) -> Key:
-    paths.segment(name, "name")
-    return (namespace or "" if resource.namespaced else "", name)
-
-
-def _generated(resource: Resource, meta: Mapping[str, Any]) -> str:
-    prefix = meta.get("generateName")
-    if not prefix:
-        writes.refuse(resource, "", ["metadata.name: Required value: name or generateName"])
-    # The server cuts the prefix so that five random characters fit into 63.
-    return str(prefix)[:58] + "".join(secrets.choice(_SUFFIX) for _ in range(5))
 
 
 def _revision(text: str) -> int:
@@ -380,10 +274,10 @@ def _event(change: Change, matches: Matcher) -> WatchEvent | None:
     """What a watch with this selector sees of a change."""
     before = change.old is not None and matches(change.old)
     if change.new is not None and matches(change.new):
-        return WatchEvent("MODIFIED" if before else "ADDED", _copy(change.new))
+        return WatchEvent("MODIFIED" if before else "ADDED", copied(change.new))
     if not before or change.old is None:
         return None
-    gone = _copy(change.old)
+    gone = copied(change.old)
     gone["metadata"]["resourceVersion"] = str(change.revision)
     return WatchEvent("DELETED", gone)
 

@@ -26,9 +26,16 @@ from dragoon.errors import (
     ApiNotFoundError,
     DragoonError,
 )
+from dragoon.kube.http_requests import (
+    body_of,
+    check_same,
+    json_of,
+    number_of,
+    patch_kind,
+    selectors_of,
+)
 from dragoon.kube.memory import MemoryApi
-from dragoon.kube.port import PODS, Object, PatchKind, Resource, WatchEvent
-from dragoon.kube.selecting import parsed_fields
+from dragoon.kube.port import PODS, Object, Resource, WatchEvent
 from dragoon.kube.statuses import status_of
 from dragoon.kube.traits import TRAITS
 
@@ -38,7 +45,6 @@ _HOST: Final = "127.0.0.1"
 _BODY_LIMIT = 3 * 2**20
 _SNAPSHOTS = 16
 _WATCH_S = 1800
-_PATCHES: Final = {kind.value: kind for kind in PatchKind}
 
 
 class EmbeddedApi:
@@ -165,7 +171,7 @@ class EmbeddedApi:
         resource = self._resource(request)
         namespace = request.match_info.get("namespace")
         if request.method == "POST":
-            body = await _body(request)
+            body = await body_of(request)
             if namespace:
                 body.setdefault("metadata", {}).setdefault("namespace", namespace)
             dry_run = request.query.get("dryRun") == "All"
@@ -184,7 +190,7 @@ class EmbeddedApi:
         if request.method == "GET" and subresource in {None, "status"}:
             return _answer(await memory.get(resource, name, namespace=namespace))
         if request.method == "DELETE":
-            wanted = (await _body(request)).get("preconditions") or {}
+            wanted = (await body_of(request)).get("preconditions") or {}
             await memory.delete(
                 resource,
                 name,
@@ -194,19 +200,21 @@ class EmbeddedApi:
             )
             return _answer({"apiVersion": "v1", "kind": "Status", "status": "Success"})
         if request.method == "POST" and (resource, subresource) == (PODS, "eviction"):
-            wanted = ((await _body(request)).get("deleteOptions") or {}).get("preconditions") or {}
+            wanted = ((await body_of(request)).get("deleteOptions") or {}).get(
+                "preconditions"
+            ) or {}
             await memory.evict(name, namespace=str(namespace), uid=wanted.get("uid"))
             return _answer({"apiVersion": "v1", "kind": "Status", "status": "Success"}, 201)
         if request.method == "PUT":
-            body = await _body(request)
-            _check_same(body, name, namespace)
+            body = await body_of(request)
+            check_same(body, name, namespace)
             return _answer(await memory.replace(resource, body, subresource=subresource))
         if request.method == "PATCH":
             stored = await memory.patch(
                 resource,
                 name,
-                await _json(request),
-                kind=_patch_kind(request),
+                await json_of(request),
+                kind=patch_kind(request),
                 namespace=namespace,
                 subresource=subresource,
                 field_manager=request.query.get("fieldManager"),
@@ -223,9 +231,9 @@ class EmbeddedApi:
                 raise ApiGoneError("The provided continue parameter is too old", status=410)
             revision, items = self._snapshots.pop(token)
         else:
-            listing = await self.memory.list(resource, namespace=namespace, **_selectors(request))
+            listing = await self.memory.list(resource, namespace=namespace, **selectors_of(request))
             revision, items = listing.resource_version, list(listing.items)
-        limit = int(_number(request, "limit", len(items)))
+        limit = int(number_of(request, "limit", len(items)))
         meta = {"resourceVersion": revision}
         if len(items) > limit:
             meta["continue"] = self._remember(revision, items[limit:])
@@ -254,9 +262,9 @@ class EmbeddedApi:
             resource,
             resource_version=request.query.get("resourceVersion", ""),
             namespace=namespace,
-            **_selectors(request),
+            **selectors_of(request),
         )
-        seconds = _number(request, "timeoutSeconds", _WATCH_S)
+        seconds = number_of(request, "timeoutSeconds", _WATCH_S)
         response = web.StreamResponse(headers={"Content-Type": "application/json"})
         await response.prepare(request)
         stopping = asyncio.create_task(self._stopping.wait())
@@ -294,53 +302,6 @@ def _answer(body: Object, code: int = 200) -> web.Response:
     return web.Response(
         body=msgspec.json.encode(body), status=code, content_type="application/json"
     )
-
-
-async def _json(request: web.Request) -> Any:
-    raw = await request.read()
-    try:
-        return msgspec.json.decode(raw) if raw else {}
-    except msgspec.DecodeError as error:
-        raise ApiInvalidError(f"the body is not JSON: {error}", status=400) from error
-
-
-async def _body(request: web.Request) -> Object:
-    found = await _json(request)
-    if not isinstance(found, dict):
-        raise ApiInvalidError("the body must be an object", status=400)
-    return found
-
-
-def _check_same(body: Object, name: str, namespace: str | None) -> None:
-    meta = body.get("metadata") or {}
-    if meta.get("name") != name or (namespace and meta.get("namespace") != namespace):
-        raise ApiInvalidError("the name in the body differs from the one in the URL", status=400)
-
-
-def _patch_kind(request: web.Request) -> PatchKind:
-    kind = _PATCHES.get(request.content_type)
-    if kind is None:
-        raise ApiInvalidError(
-            f"Content-Type: found {request.content_type!r}, allowed: {', '.join(_PATCHES)}",
-            status=415,
-        )
-    return kind
-
-
-def _selectors(request: web.Request) -> dict[str, Any]:
-    return {
-        "fields": parsed_fields(request.query.get("fieldSelector", "")),
-        "labels": request.query.get("labelSelector"),
-    }
-
-
-def _number(request: web.Request, name: str, default: float) -> float:
-    """A query parameter that counts; absent and 0 mean the default."""
-    given = request.query.get(name) or "0"
-    try:
-        return float(given) or default
-    except ValueError as error:
-        raise ApiInvalidError(f"{name}: found {given!r}, it is a number", status=400) from error
 
 
 async def _ready(_request: web.Request) -> web.Response:

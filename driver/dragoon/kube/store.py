@@ -7,9 +7,15 @@ in place; whoever hands one out copies it first.
 import asyncio
 from bisect import bisect_right
 from dataclasses import dataclass
+from typing import TypeVar
+
+import msgspec
 
 from dragoon.errors import ApiGoneError
+from dragoon.kube import paths
 from dragoon.kube.port import Object, Resource
+
+T = TypeVar("T")
 
 Key = tuple[str, str]
 """Namespace (empty for cluster-scoped objects) and name."""
@@ -104,3 +110,15 @@ class Store:
             self._forgotten[resource] = history[cut - 1].revision
             del history[:cut]
         self.wake()
+
+
+def key_of(resource: Resource, name: str, namespace: str | None) -> Key:
+    """Where an object is. Raises InvalidInputError for what cannot be a name."""
+    paths.segment(name, "name")
+    return (namespace or "" if resource.namespaced else "", name)
+
+
+def copied(found: T) -> T:
+    """A copy by way of JSON, so that only what can travel to a server is accepted."""
+    result: T = msgspec.json.decode(msgspec.json.encode(found))
+    return result

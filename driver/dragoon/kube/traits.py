@@ -147,6 +147,11 @@ TRAITS: Final[Mapping[Resource, Traits]] = {
 }
 
 
+def traits_of(resource: Resource) -> Traits:
+    """How the API server treats a resource; one that it is not built with as a custom one."""
+    return TRAITS.get(resource, CUSTOM)
+
+
 def known_groups() -> dict[str, tuple[str, ...]]:
     """The named API groups in the table, and the versions of each."""
     found: dict[str, dict[str, None]] = {}
