@@ -22,7 +22,7 @@ NODE = "n1"
 DRIVER = "gpu.dragoon.dev"
 
 
-async def until(what: str, condition: Callable[[], bool], *, within: float = 30.0) -> None:
+async def until(what: str, condition: Callable[[], bool], *, within: float = 60.0) -> None:
     """Waits for a condition that nobody announces."""
     try:
         async with asyncio.timeout(within):
@@ -114,11 +114,11 @@ class Bed:
     ) -> tuple[Object, ...]:
         """The slices, as soon as they are as wanted."""
         try:
-            async with asyncio.timeout(30):
+            async with asyncio.timeout(60):
                 while not wanted(found := await self.slices()):  # noqa: ASYNC110
                     await asyncio.sleep(0.01)
         except TimeoutError:
-            raise AssertionError(f"not within 30 s: {what}") from None
+            raise AssertionError(f"not within 60 s: {what}") from None
         return found
 
     async def allocated_claim(self, name: str, *devices: str) -> ClaimRef:

@@ -34,7 +34,7 @@ async def raw(bed: Bed, claim: ClaimRef) -> Object:
 
 async def becomes(bed: Bed, claim: ClaimRef, status: str, reason: str) -> list[Object]:
     """The entries of the claim's status as soon as Ready says so for all of them."""
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):
         while True:
             entries = (await raw(bed, claim))["status"].get("devices") or []
             ready = [device_status.condition(one, device_status.READY) for one in entries]
@@ -138,7 +138,7 @@ async def devices_become(
     bed: Bed, wanted: Callable[[dict[str, Object]], bool]
 ) -> dict[str, Object]:
     """All devices, as soon as they are as wanted."""
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):
         while True:
             found = await devices(bed)
             if wanted(found):

@@ -41,7 +41,7 @@ PACE = Pace(replan=0.02, status=0.02, conflict=0.01, served=0.05)
 TIMING = Timing(lease=1.0, renew=0.6, retry=0.05)
 
 
-async def until(what: str, condition: Callable[[], Any], *, within: float = 20.0) -> None:
+async def until(what: str, condition: Callable[[], Any], *, within: float = 60.0) -> None:
     """Waits for a condition that nobody announces; it may be a coroutine function."""
     try:
         async with asyncio.timeout(within):

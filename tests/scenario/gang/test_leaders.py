@@ -57,7 +57,7 @@ async def test_another_controller_goes_on_where_the_first_was_cut_off() -> None:
         dying = await first.__aenter__()
         await until("the first leads", lambda: dying.state()["leading"])
         await bed.job("j", 4, template="pair")
-        await asyncio.wait_for(half.reached.wait(), 20)
+        await asyncio.wait_for(half.reached.wait(), 60)
         wire.is_cut = True
         half.lift()
         async with bed.controller() as second:

@@ -36,7 +36,7 @@ async def kubelet(root: Path, **settings: Any) -> AsyncIterator[KubeletStandIn]:
 
 async def until(condition: Callable[[], bool]) -> None:
     """Waits for a condition that nobody announces; the time-out is the only clock."""
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while not condition():  # noqa: ASYNC110
             await asyncio.sleep(0.01)
 

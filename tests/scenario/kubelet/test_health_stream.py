@@ -42,7 +42,7 @@ async def following(
 
 
 async def within(reports: AsyncIterator[Report]) -> Report:
-    return await asyncio.wait_for(anext(reports), 10)
+    return await asyncio.wait_for(anext(reports), 60)
 
 
 @versions
@@ -132,7 +132,7 @@ async def test_a_kubelet_that_knows_no_health_registers_all_the_same(
     root: Path, preparer: ScriptedPreparer
 ) -> None:
     async with plugin(preparer, root, health=Board()) as served, kubelet(root):
-        await asyncio.wait_for(served.wait_registered(), 10)
+        await asyncio.wait_for(served.wait_registered(), 60)
 
 
 async def test_without_a_board_the_method_is_not_there(

@@ -102,7 +102,7 @@ async def test_a_stop_lets_the_call_in_flight_finish(
         assert await name_at(served.paths.registration) == DRIVER
         preparer.gates["a"].set()
         assert (await call)["a"]
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             await stopping
         await served.stop()
     assert files(root) == []
@@ -122,7 +122,7 @@ async def test_the_service_stays_until_the_kubelet_has_hung_up(
         assert not served.registered
         await kubelet_end.unprepare([claim("a")])
         assert not stopping.done()
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         await stopping
     assert files(root) == []
 
@@ -134,7 +134,7 @@ async def test_a_kubelet_that_does_not_hang_up_ends_no_later_than_the_limit(
     await served.start()
     async with DraClient(served.paths.service, DRA_VERSIONS[0]) as kubelet_end:
         await kubelet_end.prepare([claim("a")])
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             await served.stop()
     assert files(root) == []
 
@@ -148,7 +148,7 @@ async def test_a_call_that_never_ends_holds_a_stop_no_longer_than_the_limit(
     async with DraClient(served.paths.service, DRA_VERSIONS[0]) as kubelet_end:
         call = asyncio.create_task(kubelet_end.prepare([claim("a")]))
         await preparer.begun["a"].wait()
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             await served.stop()
         with pytest.raises(KubeletError):
             await call
@@ -231,9 +231,9 @@ async def test_a_regular_file_in_the_way_is_a_clear_error_and_stays(
     assert served.paths.registration.read_text() == "precious"
     assert files(root) == [str(served.paths.registration.relative_to(root))]
     served.paths.registration.unlink()
-    async with kubelet(root), served, asyncio.timeout(20):  # nothing is left that prevents it
+    async with kubelet(root), served, asyncio.timeout(60):  # nothing is left that prevents it
         await served.wait_registered()
-    async with kubelet(root), served, asyncio.timeout(20):
+    async with kubelet(root), served, asyncio.timeout(60):
         await until(lambda: served.registration.notified == 2)
 
 

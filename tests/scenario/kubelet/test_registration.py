@@ -32,27 +32,28 @@ from tests.scenario.kubelet.bed import (
 from tests.unit.kubelet.preparers import ScriptedPreparer, claim
 
 ASK_SECONDS = 1.0
+"""How long a kubelet waits for GetInfo."""
+HOG_SECONDS = 0.02
+"""How long at a time a busy loop is away."""
 
 
-def ask_from_outside(path: Path) -> float:
-    """GetInfo by a client with a thread of its own, with the kubelet's deadline; seconds taken."""
+def ask_from_outside(path: Path) -> None:
+    """GetInfo by a client with a thread of its own."""
     with grpc.insecure_channel(f"unix:{path}") as channel:
         method = channel.unary_unary(
             "/pluginregistration.Registration/GetInfo",
             request_serializer=plugin_registration_v1_pb2.InfoRequest.SerializeToString,
             response_deserializer=plugin_registration_v1_pb2.PluginInfo.FromString,
         )
-        begin = time.monotonic()
-        info = method(plugin_registration_v1_pb2.InfoRequest(), timeout=ASK_SECONDS)
+        info = method(plugin_registration_v1_pb2.InfoRequest(), timeout=60)
         assert info.name == DRIVER
-        return time.monotonic() - begin
 
 
 async def test_the_kubelet_finds_asks_and_notifies_the_plugin(
     root: Path, preparer: ScriptedPreparer
 ) -> None:
     async with plugin(preparer, root) as served, kubelet(root) as node:
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             await node.wait_registered(DRIVER)
             await served.wait_registered()
         assert served.registered
@@ -83,12 +84,15 @@ async def test_get_info_keeps_the_kubelets_deadline_while_the_loop_is_busy(
     held = [claim(f"c{number}") for number in range(32)]
     preparer.gates = {ref.uid: asyncio.Event() for ref in held}
     stop = asyncio.Event()
+    turns = 0
 
     async def hog() -> None:
+        nonlocal turns
         while not stop.is_set():
             begin = time.monotonic()
-            while time.monotonic() - begin < 0.02:
+            while time.monotonic() - begin < HOG_SECONDS:
                 pass
+            turns += 1
             await asyncio.sleep(0)
 
     async with plugin(preparer, root) as served, kubelet(root) as node:
@@ -97,15 +101,18 @@ async def test_get_info_keeps_the_kubelets_deadline_while_the_loop_is_busy(
         for ref in held:
             await preparer.begun[ref.uid].wait()
         hogging = asyncio.create_task(hog())
-        took = [
-            await asyncio.to_thread(ask_from_outside, served.paths.registration) for _ in range(3)
-        ]
+        took = []
+        for _ in range(3):
+            before = turns
+            await asyncio.to_thread(ask_from_outside, served.paths.registration)
+            took.append(turns - before)
         stop.set()
         await hogging
         for gate in preparer.gates.values():
             gate.set()
         await asyncio.gather(*waiting)
-    assert max(took) < ASK_SECONDS
+    # In turns of the busy loop and not in seconds, which say how busy the machine is.
+    assert max(took) * HOG_SECONDS < ASK_SECONDS
 
 
 async def test_a_restarted_kubelet_registers_us_again_and_prepares_nothing_again(
@@ -157,7 +164,7 @@ async def test_a_removed_registration_socket_is_put_back_and_registered_again(
         states = served.registration_changes()
         assert (await anext(states)).registered
         served.paths.registration.unlink()
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             lost = await anext(states)
             assert (lost.registered, lost.reason) == (
                 False,
@@ -238,7 +245,7 @@ async def test_a_restarted_kubelet_deletes_the_slices_of_its_node_and_no_others(
     before = (await api.list(SLICES)).resource_version
     async with (
         kubelet(root, api=api, node="node-a"),
-        asyncio.timeout(20),
+        asyncio.timeout(60),
         aclosing(api.watch(SLICES, resource_version=before)) as events,
     ):
         deleted = {(await anext(events)).object["metadata"]["name"] for _ in range(2)}
@@ -271,7 +278,7 @@ async def test_a_killed_plugin_is_not_called_and_its_successor_is(
         await asyncio.to_thread(killed.wait)
         left = files(root)
         assert len(left) == 2
-        async with plugin(preparer, root) as served, asyncio.timeout(20):
+        async with plugin(preparer, root) as served, asyncio.timeout(60):
             await node.wait_registered(DRIVER)
             await until(lambda: node.calls_go_to(DRIVER) == served.paths.service)
             await node.unprepare(DRIVER, [claim("a")])
@@ -302,7 +309,7 @@ async def test_a_socket_that_says_nothing_does_not_keep_the_kubelet_from_us(
     with socket.socket(socket.AF_UNIX) as mute:
         mute.bind(str(root / "plugins_registry" / "a-mute.sock"))
         mute.listen()
-        async with kubelet(root), plugin(preparer, root) as served, asyncio.timeout(20):
+        async with kubelet(root), plugin(preparer, root) as served, asyncio.timeout(60):
             await served.wait_registered()
 
 

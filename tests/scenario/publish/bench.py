@@ -33,7 +33,7 @@ FINE = build(inventory()).devices
 MORE = build(inventory(gpu(0), gpu(1), gpu(2))).devices
 
 
-async def until(condition: Callable[[], bool | Awaitable[bool]], within: float = 5.0) -> None:
+async def until(condition: Callable[[], bool | Awaitable[bool]], within: float = 60.0) -> None:
     """Returns as soon as the condition holds; fails when it does not in time."""
     async with asyncio.timeout(within):
         while True:
@@ -134,7 +134,7 @@ async def publishing(
     publisher.offer(Offer(devices))
     publisher.allow(True)
     async with running(publisher):
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(60):
             await publisher.published()
         yield publisher
 
