@@ -17,7 +17,8 @@ from typing import Any, cast
 
 from dragoon.app import config, hardware
 from dragoon.app.config import PluginConfig
-from dragoon.app.plugin import Plugin, host_effects
+from dragoon.app.plugin import Plugin
+from dragoon.app.preparing import host_effects
 from dragoon.kube.connecting import connect
 from dragoon.kube.port import CLAIMS, Api, Object, Resource
 from dragoon.prepare.effects import Effects, HostEffects

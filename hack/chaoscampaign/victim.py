@@ -18,7 +18,8 @@ import msgspec
 
 from chaoscampaign.board import Board, Channel, Deed, Kind, die
 from dragoon.app.config import PluginConfig
-from dragoon.app.plugin import Plugin, host_effects
+from dragoon.app.plugin import Plugin
+from dragoon.app.preparing import host_effects
 from dragoon.errors import DragoonError, HardwareError
 from dragoon.gpu.nvml import NvmlGpus
 from dragoon.gpu.sim.hardware import Hardware

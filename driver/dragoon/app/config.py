@@ -9,12 +9,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal
 
-import msgspec
 from msgspec import Meta
 
 from dragoon.api.forms import parse_forms, parse_profiles
-from dragoon.api.names import DRIVER_NAME, check_driver_name
+from dragoon.api.names import check_driver_name
 from dragoon.app import loading
+from dragoon.app.process_config import Listen, ProcessConfig
 from dragoon.errors import ConfigError
 from dragoon.health.settings import HealthSettings, parse_effects, parse_xids
 from dragoon.publish.choosing import Wishes
@@ -23,13 +23,9 @@ from dragoon.publish.slices import check_node_name
 Absolute = Annotated[str, Meta(pattern="^/")]
 
 
-class PluginConfig(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+class PluginConfig(ProcessConfig, frozen=True, kw_only=True, rename="camel"):
     """The settings of one node process. Paths are absolute, times in seconds."""
 
-    driver_name: Annotated[
-        str,
-        Meta(description="The driver's name in slices and claims; every name derives from it."),
-    ] = DRIVER_NAME
     node_name: Annotated[
         str, Meta(description="This node's name in the API server; the plugin needs it.")
     ] = ""
@@ -71,12 +67,6 @@ class PluginConfig(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
         str,
         Meta(
             description="NVIDIA's container toolkit program; empty means as found on PATH, if at all."
-        ),
-    ] = ""
-    kubeconfig: Annotated[
-        str,
-        Meta(
-            description="How to reach the API server; empty means $KUBECONFIG, else the pod's ServiceAccount, else ~/.kube/config."
         ),
     ] = ""
     simulate: Annotated[
@@ -123,9 +113,7 @@ class PluginConfig(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
             description="What becomes of pods whose claim this node will never prepare: Report tells it in the claim's status, Evict also asks the controller to evict those that have an owner. See docs/refusals.md."
         ),
     ] = "Report"
-    listen: Annotated[
-        str, Meta(description="Where /metrics, /healthz, /readyz and /debug/state are served.")
-    ] = ":8080"
+    listen: Listen = ":8080"
     forms: Annotated[
         str,
         Meta(
@@ -161,14 +149,6 @@ class PluginConfig(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
         Literal["taint", "report"],
         Meta(description="What an XID leads to that this version does not know."),
     ] = "taint"
-    log_level: Annotated[
-        Literal["debug", "info", "warning", "error"], Meta(description="Which lines are logged.")
-    ] = "info"
-    log_format: Annotated[
-        Literal["auto", "json", "text"],
-        Meta(description="How they look; auto is text on a terminal, else JSON."),
-    ] = "auto"
-    pod_name: Annotated[str, Meta(description="This pod's name (downward API).")] = ""
     pod_namespace: Annotated[str, Meta(description="This pod's namespace (downward API).")] = ""
     pod_uid: Annotated[
         str,

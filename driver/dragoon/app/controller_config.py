@@ -3,29 +3,20 @@
 from collections.abc import Mapping
 from typing import Annotated, Any, Final, Literal
 
-import msgspec
 from msgspec import Meta
 
-from dragoon.api.names import CLASS_GPU, DRIVER_NAME, check_driver_name
+from dragoon.api.names import CLASS_GPU, check_driver_name
 from dragoon.app import loading
 from dragoon.app.config import parse_listen
+from dragoon.app.process_config import Listen, ProcessConfig
 from dragoon.gang.kueue.deciding import Settings as CheckSettings
 from dragoon.gang.protocol.model import OnStuck, Settings
 from dragoon.gang.waiting.reserving import ReserveSettings
 
 
-class ControllerConfig(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+class ControllerConfig(ProcessConfig, frozen=True, kw_only=True, rename="camel"):
     """The settings of one controller process. Times in seconds."""
 
-    driver_name: Annotated[
-        str, Meta(description="The driver's name in slices and claims; as for the plugin.")
-    ] = DRIVER_NAME
-    kubeconfig: Annotated[
-        str,
-        Meta(
-            description="How to reach the API server; empty means $KUBECONFIG, else the pod's ServiceAccount, else ~/.kube/config."
-        ),
-    ] = ""
     lease_name: Annotated[
         str,
         Meta(
@@ -130,17 +121,7 @@ class ControllerConfig(msgspec.Struct, frozen=True, kw_only=True, rename="camel"
             description="A DeviceClass of this driver, for the proof that claims get a finalizer."
         ),
     ] = CLASS_GPU
-    listen: Annotated[
-        str, Meta(description="Where /metrics, /healthz, /readyz and /debug/state are served.")
-    ] = ":8081"
-    log_level: Annotated[
-        Literal["debug", "info", "warning", "error"], Meta(description="Which lines are logged.")
-    ] = "info"
-    log_format: Annotated[
-        Literal["auto", "json", "text"],
-        Meta(description="How they look; auto is text on a terminal, else JSON."),
-    ] = "auto"
-    pod_name: Annotated[str, Meta(description="This pod's name (downward API).")] = ""
+    listen: Listen = ":8081"
     pod_namespace: Annotated[
         str,
         Meta(

@@ -6,7 +6,7 @@ its key in the file, its flag, its environment variable and its line in the docs
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Any, Final, TypeVar, get_type_hints
 
 import msgspec
 
@@ -22,7 +22,7 @@ Config = TypeVar("Config", bound=msgspec.Struct)
 
 def table_of(kind: type[msgspec.Struct]) -> dict[str, Setting]:
     """The settings of a config class, by Python name."""
-    hints = kind.__annotations__
+    hints = get_type_hints(kind, include_extras=True)
     found = {}
     for field in msgspec.structs.fields(kind):
         upper = field.name.upper()

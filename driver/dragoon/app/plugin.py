@@ -9,7 +9,6 @@ the next instance takes them over.
 
 import asyncio
 import contextlib
-import shutil
 import signal
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -21,7 +20,7 @@ import structlog
 
 from dragoon import __version__
 from dragoon.app import config as settings
-from dragoon.app import enforcing, hardware, publishing
+from dragoon.app import enforcing, hardware, preparing, publishing
 from dragoon.app.auditing import AuditReporter
 from dragoon.app.config import PluginConfig
 from dragoon.app.freshness import FreshInventory
@@ -39,12 +38,10 @@ from dragoon.kube.events import EventRecorder
 from dragoon.kube.port import Api
 from dragoon.kubelet.serving import KubeletPlugin
 from dragoon.prepare.audit.auditing import Audit
-from dragoon.prepare.common_edits import CommonEdits
-from dragoon.prepare.effects import Effects, HostEffects
+from dragoon.prepare.effects import Effects
 from dragoon.prepare.enforcement.choosing import Enforcement
 from dragoon.prepare.enforcement.probing import Probing
 from dragoon.prepare.engine import Engine
-from dragoon.prepare.host_root import HostRoot
 from dragoon.prepare.journal import Entry
 from dragoon.prepare.settings import PrepareSettings
 from dragoon.prepare.threads import Threads
@@ -86,7 +83,7 @@ class Plugin:
         mig: the same cards as they are divided; limits: their memory caps; processes: who uses
         them; health: what they raise and say of themselves. proc_root: where those processes are
         seen, else as the settings say. effects: what prepare does to the node; None:
-        `host_effects`. first_look: how long the start waits for the cards. Raises DragoonError for
+        `preparing.host_effects`. first_look: how long the start waits for the cards. Raises DragoonError for
         settings that cannot work.
         """
         self._config = settings.check_plugin(config)
@@ -101,12 +98,12 @@ class Plugin:
         self._offering = self._offer(api, mig)
         self._watch.subscribe(self._reporter.found)
         self._watch.subscribe(self._offering.show)
-        prepare, fresh = _prepare_settings(config), FreshInventory(self._watch)
+        prepare, fresh = preparing.prepare_settings(config), FreshInventory(self._watch)
         enforcement = enforcing.enforcement_of(config, prepare.paths, limits)
         self._probing = Probing(
             enforcement, fresh, self._offering.enforce, observer=self._reporter.observe
         )
-        effects = effects or host_effects(config, limits, mig)
+        effects = effects or preparing.host_effects(config, limits, mig)
         self._telling = Telling(
             api,
             prepare,
@@ -211,7 +208,7 @@ class Plugin:
             fresh,
             effects,
             prepare,
-            common=_common_edits(self._config),
+            common=preparing.common_edits(self._config),
             enforcement=enforcement,
             forms=lambda: self._offering.wanted.wishes.forms,
             observer=Audience((self._reporter.observe, self._telling.observe)).observe,
@@ -352,33 +349,3 @@ async def serve(config: PluginConfig) -> None:
             proc_root=gpus.roots.proc,
         )
         await plugin.run(stop)
-
-
-def host_effects(
-    config: PluginConfig, limits: MemoryLimits | None, mig: MigCards | None
-) -> HostEffects:
-    """What prepare does to this node, and to the cards behind those ports."""
-    return HostEffects(Path(config.proc_root), enforcing.cards_of(config, limits, mig))
-
-
-def _prepare_settings(config: PluginConfig) -> PrepareSettings:
-    return PrepareSettings(
-        driver=config.driver_name,
-        node=config.node_name,
-        state_folder=config.state_folder,
-        cdi_folder=Path(config.cdi_root),
-        dev_root=Path(config.dev_root),
-        driver_root=Path(config.driver_root),
-        cgroup_root=Path(config.cgroup_root),
-        host_root=Path(config.host_root),
-    )
-
-
-def _common_edits(config: PluginConfig) -> CommonEdits:
-    tool = config.nvidia_ctk or shutil.which("nvidia-ctk")
-    return CommonEdits(
-        Path(config.driver_root),
-        Path(config.dev_root),
-        toolkit=Path(tool) if tool else None,
-        host=HostRoot(Path(config.host_root)),
-    )

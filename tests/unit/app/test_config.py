@@ -72,7 +72,7 @@ def test_the_state_folder_follows_the_kubelets_and_the_drivers_name() -> None:
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        ("nodename: n1", r"field nodename: unknown, allowed are driverName, nodeName, .*"),
+        ("nodename: n1", r"field nodename: unknown, allowed are driverName, kubeconfig, .*"),
         ("nodeName: 7", r"field nodeName: found 7, allowed is text"),
         ("nodeName:", r"field nodeName: found nothing, allowed is text"),
         ("nodeName: {a: b}", r"field nodeName: found a mapping, allowed is text"),
