@@ -23,6 +23,7 @@ from dragoon.api.gang import GangObject, Phase
 from dragoon.app.config import parse_listen
 from dragoon.app.controller_config import ControllerConfig
 from dragoon.app.gang_reporting import GangReporter
+from dragoon.app.heap import settle_heap
 from dragoon.app.supervision import Part, keep_running
 from dragoon.errors import DragoonError
 from dragoon.gang.admission import Proof, demand_gate
@@ -63,7 +64,7 @@ _SETTLED_S: Final = 10.0
 class Controller:
     """The parts of one controller process. Made from ports, so that tests give their own.
 
-    protocol: instead of what follows from the settings.
+    protocol: instead of what follows from the settings. listed: called when all copies are there.
     """
 
     def __init__(
@@ -76,9 +77,11 @@ class Controller:
         protocol: Settings | None = None,
         timing: Timing = DEFAULT,
         clock: Callable[[], float] = time.monotonic,
+        listed: Callable[[], None] = lambda: None,
     ) -> None:
         self._config = config
         self._api = api
+        self._listed = listed
         self._clock = clock
         self._pace = pace or Pace()
         self.metrics = GangMetrics(__version__)
@@ -242,6 +245,7 @@ class Controller:
     async def _stand(self) -> None:
         """Stands for election once the copies are there, and works while elected."""
         await self._copies.synced()
+        self._listed()
         await self._election.lead(self._work)
 
     async def _work(self) -> None:
@@ -330,4 +334,4 @@ async def serve(config: ControllerConfig) -> None:
     async with contextlib.AsyncExitStack() as stack:
         api = await connect(Path(config.kubeconfig) if config.kubeconfig else None)
         stack.push_async_callback(api.close)
-        await Controller(config, api=api).run(stop)
+        await Controller(config, api=api, listed=settle_heap).run(stop)
