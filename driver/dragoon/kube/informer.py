@@ -264,9 +264,14 @@ class Informer(Generic[T]):
             entry = self._entries.get(key)
             if entry is not None and entry.revision <= revision:
                 self._forget(key)
-        elif event.kind != "BOOKMARK":
+        elif event.kind != "BOOKMARK" and self._is_news(_key(event.object), revision):
             self._take(self._read(event.object))
         self._revision = revision
+
+    def _is_news(self, key: Key, revision: int) -> bool:
+        """Not so where an own write was observed before its watch event came."""
+        known = self._entries.get(key)
+        return known is None or known.revision < revision
 
     def _read_all(self, listing: Listing) -> list[_Read[T]]:
         return [self._read(raw) for raw in listing.items]
@@ -281,9 +286,9 @@ class Informer(Generic[T]):
             return _Read(key, uid, revision, None)
 
     def _take(self, read: _Read[T]) -> None:
-        old = self._entries.get(read.key)
-        if old is not None and read.revision <= old.revision:
+        if not self._is_news(read.key, read.revision):
             return
+        old = self._entries.get(read.key)
         if old is not None and (old.uid != read.uid or read.entry is None):
             self._forget(read.key)
             old = None

@@ -187,6 +187,24 @@ async def test_an_own_write_newer_than_a_list_on_its_way_is_kept() -> None:
     assert seen(changes) == [("added", "a"), ("deleted", "a")]
 
 
+async def test_the_news_of_an_own_write_is_not_read_again() -> None:
+    api = MemoryApi()
+    read: list[str] = []
+
+    def decode(raw: Object) -> Object:
+        read.append(raw["metadata"]["name"])
+        return raw
+
+    informer: Informer[Object] = Informer(api, NODES, decode=decode)
+    async with running(informer):
+        await informer.synced()
+        informer.observe(await api.create(NODES, node("a")))
+        await until(lambda: informer.state.events == 1)
+        await api.create(NODES, node("b"))
+        await until(lambda: informer.get("b"))
+    assert read == ["a", "b"]
+
+
 async def test_an_own_new_object_outlives_the_news_of_the_old_ones_end() -> None:
     api = MemoryApi()
     await api.create(NODES, node("a"))
