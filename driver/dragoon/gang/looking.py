@@ -3,12 +3,13 @@
 A look may be cut off anywhere: the next one, of this process or another, goes on from the API.
 """
 
+import asyncio
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
 import structlog
 
@@ -128,7 +129,7 @@ class Looker:
             memory.proposal = None
         memory.unsettled = False
         notes: tuple[Note, ...] = ()
-        listed = False
+        listed = journaled = False
         members: tuple[Member, ...] = ()
         for _ in range(_ROUNDS):
             gang = self._world.copies.gangs.get(case.gang.name, case.gang.namespace)
@@ -146,12 +147,17 @@ class Looker:
             members = view.members
             actions = decide(view, self._settings)
             notes = tuple(one for one in actions if isinstance(one, Note))
-            again, listed = await self._carry_out(gang, case, view, actions)
+            journals = any(isinstance(one, Journal) for one in actions)
+            carrying_out = self._carry_out(gang, case, view, actions)
+            if journaled and not journals:
+                # A step of a large gang takes seconds: people see which one it is.
+                telling = self._telling.tell(case, members, notes, memory)
+                again, listed = await _beside(carrying_out, telling)
+            else:
+                again, listed = await carrying_out
+            journaled = journals
             if not again:
                 break
-            if any(isinstance(one, Journal) for one in actions):
-                # A step of a large gang takes seconds: people see which one it is.
-                await self._telling.tell(case, members, notes, memory)
         else:
             self._again(case.gang, self._clock())
         self._planning.settle(case.gang.uid, memory)
@@ -234,7 +240,7 @@ class Looker:
             deleting=gang.deleting,
             plan=plan,
             planned=planned,
-            misfits=self._asked(asking.misfits, plan, case, Step.VERIFY, {}),
+            misfits=self._asked(asking.misfits, plan, case, Step.VERIFY, {}) if listed else {},
             roomy=self._asked(asking.roomy, plan, case, Step.COMMIT, frozenset()),
             listed=listed,
             wait=memory.wait,
@@ -325,6 +331,15 @@ class Looker:
         else:
             memory.backoff.reset()
         return bool(outcome.written) and not memory.unsettled
+
+
+async def _beside(work: Awaitable[_Answer], other: Coroutine[Any, Any, None]) -> _Answer:
+    """What work answers, when both are through; what goes wrong in either is raised then."""
+    task = asyncio.create_task(other)
+    try:
+        return await work
+    finally:
+        await task
 
 
 def _job_of(pods: Iterable[PodRecord]) -> Owner | None:

@@ -4,9 +4,16 @@ import msgspec
 import pytest
 
 from dragoon.api.gang_plan import Step
-from dragoon.gang.protocol.actions import Journal, Note, RequestPlan, Ungate
+from dragoon.gang.protocol.actions import (
+    Journal,
+    Note,
+    RequestPlan,
+    StartWait,
+    Ungate,
+    WaitUntil,
+)
 from dragoon.gang.protocol.deciding import decide
-from dragoon.gang.protocol.model import Settings
+from dragoon.gang.protocol.model import GangView, Settings
 from dragoon.gang.protocol.sweeping import release
 from dragoon.gang.protocol.viewing import claim_facts, member_of, ref
 from dragoon.kube.port import CLAIMS, GANGS, NODES, PODS, SLICES, TAINT_RULES
@@ -409,15 +416,35 @@ async def test_the_same_view_gives_the_same_actions() -> None:
         stage.pilot.tick = max(stage.pilot.tick, stage.pilot.wake or 0.0)
 
 
-async def test_a_journal_always_comes_alone() -> None:
+async def test_a_journal_is_never_written_beside_something_else() -> None:
     stage = Stage()
     await stage.start(3)
     for _ in range(60):
         actions = decide(await stage.view(), Settings())
-        assert len(actions) == 1 or not any(isinstance(one, Journal) for one in actions)
+        writes = [one for one in actions if not isinstance(one, StartWait)]
+        assert len(writes) == 1 or not any(isinstance(one, Journal) for one in writes)
         await stage.pilot.step()
         stage.pilot.tick = max(stage.pilot.tick, stage.pilot.wake or 0.0)
     assert at(Step.HOLD)(await stage.view()) or stage.pilot.journaled
+
+
+async def test_the_time_that_journaling_the_fence_takes_is_waited_already() -> None:
+    stage = Stage()
+    await stage.start(3)
+
+    def stands(view: GangView) -> bool:
+        return any(isinstance(one, StartWait) for one in decide(view, Settings()))
+
+    await stage.pilot_until(stands)
+    stage.pilot.tick = stood = 100.0
+    await stage.pilot.step()
+    while stage.pilot.pending:
+        stage.pilot.tick += 0.4
+        await stage.pilot.step()
+    view = await stage.view()
+
+    assert at(Step.WAIT)(view)
+    assert decide(view, Settings()) == (WaitUntil(stood + Settings().least_wait),)
 
 
 async def test_on_nodes_for_gangs_only_there_is_no_rule_and_no_wait() -> None:

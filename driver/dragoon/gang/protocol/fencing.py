@@ -52,7 +52,8 @@ def fence(view: GangView, plan: Plan, settings: Settings) -> tuple[Action, ...]:
         return advance(view, plan, Step.WAIT)
     until = view.now + timedelta(seconds=longest_wait(view.backlog, settings))
     stands = msgspec.structs.replace(plan, fenced=moment(view.now), wait_until=stamp(until))
-    return advance(view, stands, Step.WAIT)
+    # The rules stand now: what it takes to journal that is time waited.
+    return (*_start_wait(view, stands, settings), *advance(view, stands, Step.WAIT))
 
 
 def unfenced(plan: Plan) -> Plan:
@@ -82,13 +83,16 @@ def wait(view: GangView, plan: Plan, settings: Settings) -> tuple[Action, ...]:
         return _look_again(view, plan)
     begun = _running_wait(view, plan)
     if begun is None:
-        until = view.tick + longest_wait(view.backlog, settings)
-        pending = view.backlog.pending
-        return (StartWait(Wait(plan.fenced, view.tick, until, pending)),)
+        return _start_wait(view, plan, settings)
     wake = _wake(view, begun, settings)
     if view.tick < wake:
         return (WaitUntil(wake),)
     return _look_again(view, plan)
+
+
+def _start_wait(view: GangView, plan: Plan, settings: Settings) -> tuple[Action, ...]:
+    until = view.tick + longest_wait(view.backlog, settings)
+    return (StartWait(Wait(plan.fenced, view.tick, until, view.backlog.pending)),)
 
 
 def _running_wait(view: GangView, plan: Plan) -> Wait | None:
