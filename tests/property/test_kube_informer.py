@@ -127,7 +127,7 @@ async def play(steps: list[tuple[str, Any]]) -> None:
         Key("", found["metadata"]["name"]): found
         for found in (await api.list(NODES, labels="show")).items
     }
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         while dict(informer.items()) != truth:  # noqa: ASYNC110 - equality has no event
             await asyncio.sleep(0)
         await turns(50)

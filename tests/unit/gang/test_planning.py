@@ -71,7 +71,7 @@ def view_of(planning: Planning, own: GangObject) -> GangView:
 
 
 async def until_called(planner: Planner, times: int) -> None:
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while planner.calls < times:  # noqa: ASYNC110 - a thread tells nobody
             await asyncio.sleep(0)
 

@@ -42,7 +42,7 @@ FAST = Pace(events=0.002, conditions=3600, retry=0.005)
 
 
 async def until(condition: Callable[[], bool]) -> None:
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         while not condition():  # noqa: ASYNC110
             await asyncio.sleep(0.001)
 

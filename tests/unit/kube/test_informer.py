@@ -44,7 +44,7 @@ async def running(informer: Informer[_Kept]) -> AsyncIterator[Informer[_Kept]]:
 
 
 async def until(condition: Callable[[], object]) -> None:
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         while not condition():  # noqa: ASYNC110 - any condition, also without an event
             await asyncio.sleep(0)
 

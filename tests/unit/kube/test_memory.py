@@ -18,7 +18,7 @@ def node(name: str, **more: object) -> Object:
 
 
 async def next_event(stream: AsyncIterator[WatchEvent]) -> WatchEvent:
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(60):
         return await anext(stream)
 
 

@@ -116,7 +116,7 @@ async def test_claims_of_one_call_run_side_by_side(
     plugin: DraPlugin, preparer: ScriptedPreparer
 ) -> None:
     preparer.gates = {"a": preparer.begun["b"], "b": preparer.begun["a"]}  # each waits for both
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(60):
         response = await invoke(plugin, V1, "NodePrepareResources", claim("a"), claim("b"))
     assert set(response.claims) == {"a", "b"}
 
@@ -185,7 +185,7 @@ async def test_point_07_a_cancelled_call_ends_and_leaves_the_service_idle(
     call.cancel()
     with pytest.raises(asyncio.CancelledError):
         await call
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(60):
         await idle
     assert preparer.cut_off == ["a"]
 

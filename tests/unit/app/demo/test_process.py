@@ -39,7 +39,7 @@ async def said(process: PluginProcess, text: str) -> None:
 async def test_what_is_waited_for_is_answered(made: Made) -> None:
     process = made(READY_THEN_SLEEP)
     await process.start()
-    assert await process.wait_for("x", asyncio.sleep(0, "here"), within=5) == "here"
+    assert await process.wait_for("x", asyncio.sleep(0, "here"), within=60) == "here"
 
 
 async def test_a_process_that_ends_early_is_told_at_once_with_its_log(made: Made) -> None:
@@ -64,7 +64,7 @@ async def test_an_error_of_what_is_waited_for_goes_through(made: Made) -> None:
     process = made(READY_THEN_SLEEP)
     await process.start()
     with pytest.raises(KeyError):
-        await process.wait_for("it is ready", fail(), within=5)
+        await process.wait_for("it is ready", fail(), within=60)
 
 
 async def test_a_killed_process_is_gone_and_can_be_started_again(made: Made) -> None:
@@ -74,13 +74,13 @@ async def test_a_killed_process_is_gone_and_can_be_started_again(made: Made) -> 
     with pytest.raises(ProcessLookupError):
         os.kill(pid, 0)
     await process.start()
-    await process.wait_for("ready", said(process, "ready"), within=30)
+    await process.wait_for("ready", said(process, "ready"), within=60)
 
 
 async def test_stop_ends_the_process_even_if_it_does_not_listen(made: Made) -> None:
     process = made(DEAF)
     await process.start()
-    await process.wait_for("ready", said(process, "ready"), within=30)
+    await process.wait_for("ready", said(process, "ready"), within=60)
     pid = process.pid
     await process.stop()
     with pytest.raises(ProcessLookupError):

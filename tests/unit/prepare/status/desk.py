@@ -51,7 +51,7 @@ class Desk:
         await self._asleep()
 
     async def _asleep(self) -> None:
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             while not self.scene.clock.sleeping:  # noqa: ASYNC110
                 await asyncio.sleep(0.001)
 
@@ -74,7 +74,7 @@ class Desk:
     async def settle(self) -> None:
         """Hands over, and returns when all of it is written or put off."""
         self.hand_over()
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             await self.writer.flush()
 
 

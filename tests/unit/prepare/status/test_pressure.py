@@ -158,6 +158,6 @@ async def test_an_unlimited_share_has_no_pressure() -> None:
 
 async def asleep(scene: Scene) -> None:
     """Returns when the watch has looked and waits."""
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         while not scene.clock.sleeping:  # noqa: ASYNC110
             await asyncio.sleep(0.001)

@@ -338,7 +338,7 @@ async def test_one_claim_that_cannot_be_written_holds_up_no_other(scene: Scene) 
 
 
 async def until_written(here: Desk, claim: ClaimRef) -> None:
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         while not await here.statuses(claim):  # noqa: ASYNC110
             await asyncio.sleep(0.001)
 
