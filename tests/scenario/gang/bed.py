@@ -38,7 +38,10 @@ from tests.scenario.pluginbed import DRIVER
 SPACE = "team"
 FAST = Settings(least_wait=0.02, per_claim=0.0, least_per_claim=0.0, stuck_after=0.1, slot_grace=60)
 PACE = Pace(replan=0.02, status=0.02, conflict=0.01, served=0.05)
-TIMING = Timing(lease=1.0, renew=0.6, retry=0.05)
+TIMING = Timing(lease=60.0, renew=40.0, retry=0.05)
+"""So long that no pause of a busy machine costs a leader its lease."""
+SOON_LOST = Timing(lease=1.0, renew=0.6, retry=0.05)
+"""Where a leader dies, and another one is to follow it."""
 
 
 async def until(what: str, condition: Callable[[], Any], *, within: float = 60.0) -> None:
@@ -85,7 +88,12 @@ class Bed:
 
     @contextlib.asynccontextmanager
     async def controller(
-        self, api: Api | None = None, *, planner: Planner = plan, **changes: Any
+        self,
+        api: Api | None = None,
+        *,
+        planner: Planner = plan,
+        timing: Timing = TIMING,
+        **changes: Any,
     ) -> AsyncIterator[Controller]:
         """A controller, stopped as by SIGTERM at the end."""
         config = ControllerConfig(listen="127.0.0.1:0", kube_api_qps=10000, **changes)
@@ -95,7 +103,7 @@ class Bed:
             planner=planner,
             protocol=FAST,
             pace=PACE,
-            timing=TIMING,
+            timing=timing,
         )
         stop = asyncio.Event()
         running = asyncio.create_task(found.run(stop))

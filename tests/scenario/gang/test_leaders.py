@@ -6,7 +6,7 @@ from typing import Any
 from dragoon.errors import ApiUnavailableError
 from dragoon.kube.faults import Call
 from dragoon.kube.port import CLAIMS, GANGS, LEASES, Api
-from tests.scenario.gang.bed import Bed, until
+from tests.scenario.gang.bed import SOON_LOST, Bed, until
 
 
 class Cut:
@@ -53,14 +53,14 @@ async def test_another_controller_goes_on_where_the_first_was_cut_off() -> None:
         wire = Cut(bed.api)
         # The first one gets through half of its allocations, then never hears of them again.
         half = bed.api.faults.hang(times=None, when=_is_allocation)
-        first = bed.controller(api=wire)
+        first = bed.controller(api=wire, timing=SOON_LOST)
         dying = await first.__aenter__()
         await until("the first leads", lambda: dying.state()["leading"])
         await bed.job("j", 4, template="pair")
         await asyncio.wait_for(half.reached.wait(), 60)
         wire.is_cut = True
         half.lift()
-        async with bed.controller() as second:
+        async with bed.controller(timing=SOON_LOST) as second:
             await until("the second leads", lambda: second.state()["leading"])
             await bed.phase("j", "Running")
             devices = [device for found in (await bed.allocated()).values() for device in found]
@@ -73,7 +73,7 @@ def _is_allocation(call: Call) -> bool:
 
 
 async def test_a_leader_that_cannot_renew_stops_and_comes_back() -> None:
-    async with Bed().up() as bed, bed.controller() as controller:
+    async with Bed().up() as bed, bed.controller(timing=SOON_LOST) as controller:
         await until("it leads", lambda: controller.state()["leading"])
         away = bed.api.faults.fail(times=None, resource=LEASES)
         await until("it stops", lambda: not controller.state()["leading"])

@@ -6,7 +6,7 @@ import pytest
 
 from dragoon.errors import ApiUnavailableError
 from dragoon.kube.port import GANGS, TAINT_RULES, Api
-from tests.scenario.gang.bed import Bed, condition, until
+from tests.scenario.gang.bed import SOON_LOST, Bed, condition, until
 from tests.scenario.gang.keeping import AT_ONCE, fenced, nothing_kept, reserved, singles
 
 _WRITES = frozenset(("create", "patch", "delete"))
@@ -50,14 +50,14 @@ class Dying:
 async def test_the_next_leader_goes_on_with_what_is_kept(writes: int, *, heard: bool) -> None:
     async with Bed(nodes=1).up() as bed:
         wire = Dying(bed.api)
-        async with bed.controller(api=wire, **AT_ONCE):
+        async with bed.controller(api=wire, timing=SOON_LOST, **AT_ONCE):
             await singles(bed, "a", "b", "c", "d")
             for name in "abcd":
                 await bed.phase(name, "Running")
             wire.alive, wire.heard = writes, heard
             await bed.job("large", 2, template="pair")
             await until("the first is dead", lambda: wire.is_dead)
-            async with bed.controller(**AT_ONCE) as second:
+            async with bed.controller(timing=SOON_LOST, **AT_ONCE) as second:
                 await until("the second leads", lambda: second.state()["leading"])
                 kept = await reserved(bed, "large")
                 assert condition(kept, "Reserved")[0] == "True"
