@@ -7,7 +7,9 @@ older ones.
 import json
 import os
 import subprocess
+import uuid
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 import yaml
@@ -24,7 +26,8 @@ pytestmark = [
     pytest.mark.skipif(REAL not in os.environ, reason=f"{REAL} is not set"),
 ]
 
-NAMESPACE = "dragoon-system"
+# One of its own: that of an earlier run may still be going.
+NAMESPACE = f"dragoon-{uuid.uuid4().hex[:8]}"
 # Kinds of others, which this server does not have.
 _FOREIGN = "monitoring.coreos.com/"
 _WHOLE = ("--set", "gangs.enabled=false")
@@ -45,10 +48,15 @@ MATRIX = [
 class Kubectl:
     """kubectl against the server of these tests."""
 
-    def __init__(self) -> None:
+    def __init__(self, cache: Path) -> None:
         module = versions.kubernetes(versions.parse(version.chosen()))
         self._program = str(builds.build(module) / "kubectl")
-        self._environment = {**os.environ, "KUBECONFIG": os.environ[REAL]}
+        self._environment = {
+            **os.environ,
+            "KUBECONFIG": os.environ[REAL],
+            # What it remembers of APIs is of the server that had this address before.
+            "KUBECACHEDIR": str(cache),
+        }
 
     def __call__(self, *arguments: str, objects: list[Object] | None = None) -> str:
         done = subprocess.run(
@@ -64,14 +72,15 @@ class Kubectl:
 
     def would_take(self, objects: list[Object]) -> list[str]:
         """What the server would store, as `kind/name`; nothing is stored."""
-        options = ("--server-side", "--dry-run=server", "--validate=strict", "-o", "name")
-        return self("apply", *options, "-f", "-", objects=objects).split()
+        # Other tests may have installed the same policies; nobody's fields are taken away.
+        options = ("--server-side", "--force-conflicts", "--dry-run=server", "--validate=strict")
+        return self("apply", *options, "-o", "name", "-f", "-", objects=objects).split()
 
 
 @pytest.fixture(scope="module")
-def kubectl() -> Iterator[Kubectl]:
+def kubectl(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kubectl]:
     """With the namespace of the release and its accounts, which pods need even in a dry run."""
-    run = Kubectl()
+    run = Kubectl(tmp_path_factory.mktemp("kubectl"))
     home: Object = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}
     run("apply", "-f", "-", objects=[home])
     yield run
@@ -88,7 +97,7 @@ def test_the_chart_is_taken_without_a_doubt(
     needs, _ = OLDER[kubernetes]
     objects = [
         one
-        for one in render(*VALUES[name], *needs, kubernetes=kubernetes)
+        for one in render(*VALUES[name], *needs, kubernetes=kubernetes, namespace=NAMESPACE)
         if not one["apiVersion"].startswith(_FOREIGN)
     ]
     kubectl(
@@ -99,7 +108,7 @@ def test_the_chart_is_taken_without_a_doubt(
 
 
 def test_a_misspelt_field_would_be_found(kubectl: Kubectl, render: Render) -> None:
-    (wrong,) = (one for one in render() if one["kind"] == "DaemonSet")
+    (wrong,) = (one for one in render(namespace=NAMESPACE) if one["kind"] == "DaemonSet")
     wrong["spec"]["template"]["spec"]["hostPid"] = True
     with pytest.raises(AssertionError, match="hostPid"):
         kubectl.would_take([wrong])

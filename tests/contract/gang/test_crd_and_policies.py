@@ -14,13 +14,20 @@ import yaml
 from dragoon.api import gang, gang_plan
 from dragoon.api.gang import GangObject, GangSpec, GangStatus, gang_of, wire
 from dragoon.api.gang_plan import Plan, PlannedClaim, Step, pack
-from dragoon.errors import ApiConflictError, ApiInvalidError, ApiNotFoundError
+from dragoon.errors import (
+    ApiConflictError,
+    ApiForbiddenError,
+    ApiInvalidError,
+    ApiNotFoundError,
+    ApiUnavailableError,
+)
 from dragoon.gang.admission import Proof, demand_gate, prove
 from dragoon.gang.admission_memory import POLICIES
 from dragoon.kube.connecting import connect
 from dragoon.kube.memory import MemoryApi
 from dragoon.kube.port import CLAIMS, GANGS, NAMESPACES, PODS, Api, Object, PatchKind, Resource
 from tests.contract.kube.servers import REAL
+from tests.contract.kube.waiting import becomes
 
 DEPLOY = Path(__file__).parents[3] / "deploy"
 PLURALS = {
@@ -101,24 +108,21 @@ async def _remove_namespace() -> None:
 
 
 async def _until_in_force(api: Api, namespace: str) -> None:
-    """A CRD is served, and policies take effect, some tenths of a second after they were written.
+    """Returns when the CRD is served, and both policies have taken effect."""
 
-    The service account of a new namespace takes a moment too.
-    """
-    async with asyncio.timeout(30):
-        while True:
-            try:
-                await api.list(GANGS, namespace=namespace)
-                if await prove(api, namespace, "gpu.dragoon.dev") == Proof(
-                    gate=True, finalizer=True
-                ):
-                    return
-            except (ApiNotFoundError, ApiConflictError, ApiInvalidError):
-                pass
-            except Exception as error:
-                if "serviceaccount" not in str(error):
-                    raise
-            await asyncio.sleep(0.1)
+    async def in_force() -> bool:
+        try:
+            await api.list(GANGS, namespace=namespace)
+            found = await prove(api, namespace, "gpu.dragoon.dev")
+        except (ApiNotFoundError, ApiUnavailableError, ApiConflictError, ApiInvalidError):
+            return False
+        except ApiForbiddenError as error:
+            if "serviceaccount" not in str(error):
+                raise
+            return False
+        return found == Proof(gate=True, finalizer=True)
+
+    await becomes("the CRD is served and the policies are in force", in_force)
 
 
 def gang_body(place: Place, name: str, spec: Any) -> Object:

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 import yaml
 
-from dragoon.errors import ApiInvalidError, ApiNotFoundError
+from dragoon.errors import ApiInvalidError, ApiNotFoundError, ApiUnavailableError
 from dragoon.gang.provisioning.objects import MOST_SHAPES, Request, request_of
 from dragoon.gang.records import PodRecord
 from dragoon.kube.connecting import connect
@@ -32,6 +32,7 @@ from dragoon.kube.port import (
     Resource,
 )
 from tests.contract.kube.servers import REAL
+from tests.contract.kube.waiting import becomes
 from tests.unit.gang.records_for_tests import gang, pod
 
 CLASS = "best-effort-atomic-scale-up.autoscaling.x-k8s.io"
@@ -234,14 +235,15 @@ async def _install(api: Api) -> None:
         field_manager="dragoon-tests",
     )
     await api.create(NAMESPACES, {"metadata": {"name": _NAME}})
-    async with asyncio.timeout(30):
-        while True:
-            try:
-                await api.list(PROVISIONING_REQUESTS, namespace=_NAME)
-            except ApiNotFoundError:
-                await asyncio.sleep(0.1)
-            else:
-                return
+
+    async def served() -> bool:
+        try:
+            await api.list(PROVISIONING_REQUESTS, namespace=_NAME)
+        except (ApiNotFoundError, ApiUnavailableError):
+            return False
+        return True
+
+    await becomes("the CRD is served", served)
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -12,6 +12,7 @@ from dragoon.kube.connecting import connect
 from dragoon.kube.port import Api, Object, Resource
 from dragoon.kube.rights import Right
 from tests.contract.kube.servers import Server
+from tests.contract.kube.waiting import becomes
 
 ACCOUNTS = Resource("", "v1", "serviceaccounts", "ServiceAccount", namespaced=True)
 ROLES = Resource("rbac.authorization.k8s.io", "v1", "clusterroles", "ClusterRole", namespaced=False)
@@ -27,10 +28,7 @@ async def account(server: Server, name: str) -> None:
 
 
 async def grant(server: Server, bodies: Sequence[Object]) -> None:
-    """Writes ClusterRoles and their bindings, and returns when the authorizer knows them.
-
-    It reads them from informers of its own: some milliseconds later, or more on a busy machine.
-    """
+    """Writes ClusterRoles and their bindings, and returns when the authorizer knows them."""
     kinds = {ROLES.kind: ROLES, BINDINGS.kind: BINDINGS}
     for body in bodies:
         resource = kinds[body["kind"]]
@@ -53,9 +51,9 @@ def _first_right(rules: Sequence[Object]) -> Right:
 
 
 async def _known(api: Api, namespace: str, name: str, right: Right) -> None:
-    async with asyncio.timeout(30):
-        while not await rights.allowed(api, namespace, name, right):  # noqa: ASYNC110 - nobody announces it
-            await asyncio.sleep(0.02)
+    await becomes(
+        f"the authorizer lets {name} {right}", lambda: rights.allowed(api, namespace, name, right)
+    )
 
 
 async def as_account(

@@ -1,6 +1,5 @@
 """A place on a real API server where the policies of deploy/ are in force, for a driver of its own."""
 
-import asyncio
 import uuid
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +13,7 @@ from dragoon.errors import ApiForbiddenError, ApiInvalidError, DragoonError
 from dragoon.kube.port import CLAIMS, NAMESPACES, NODES, PODS, SLICES, Api, Object, Resource
 from tests.contract.kube.accounts import account, as_account, grant
 from tests.contract.kube.servers import Server
+from tests.contract.kube.waiting import becomes
 
 POLICIES = Path(__file__).parents[3] / "deploy/policies"
 PLUGIN = "dragoon-plugin"
@@ -103,15 +103,17 @@ class Place:
 
 
 async def in_force(place: Place) -> None:
-    """A policy takes effect some tenths of a second after it was written."""
+    """Returns when each policy has taken effect."""
     plugin = await place.plugin(place.node("a"))
-    async with asyncio.timeout(30):
-        while not (  # noqa: ASYNC110 - nobody announces it
+
+    async def all_of_them() -> bool:
+        return (
             await refused(plugin.create(SLICES, place.slice("b"), dry_run=True))
             and await refused(place.api.create(CLAIMS, place.claim({}), dry_run=True))
             and await voided(place)
-        ):
-            await asyncio.sleep(0.1)
+        )
+
+    await becomes("the policies are in force", all_of_them)
 
 
 async def refused(call: Any) -> bool:

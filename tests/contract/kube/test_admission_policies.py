@@ -1,6 +1,5 @@
 """The policies of deploy/ on a real API server: slices, opaque configs, visible devices."""
 
-import asyncio
 import os
 
 import pytest
@@ -18,6 +17,7 @@ from dragoon.kube.port import (
 )
 from tests.contract.kube.policies import Place, voided
 from tests.contract.kube.servers import REAL
+from tests.contract.kube.waiting import becomes
 
 pytestmark = pytest.mark.e2e
 
@@ -212,6 +212,8 @@ async def test_gpus_are_visible_in_no_container_that_is_added_later(place: Place
 async def test_a_namespace_can_be_left_alone(place: Place) -> None:
     label = {"metadata": {"labels": {"dragoon.dev/visible-devices": "unmanaged"}}}
     await place.api.patch(NAMESPACES, place.server.namespace, label, kind=PatchKind.MERGE)
-    async with asyncio.timeout(30):
-        while await voided(place):  # noqa: ASYNC110 - nobody announces it
-            await asyncio.sleep(0.1)
+
+    async def left_alone() -> bool:
+        return not await voided(place)
+
+    await becomes("the policy leaves the namespace alone", left_alone)

@@ -272,7 +272,7 @@ async def test_an_informer_survives_a_restart_of_the_server(
     async with contextlib.AsyncExitStack() as stack:
         stack.push_async_callback(client.close)
         stack.push_async_callback(_cancel, task)
-        await stack.enter_async_context(asyncio.timeout(20))
+        await stack.enter_async_context(asyncio.timeout(60))
         await informer.synced()
         await embedded.memory.create(NODES, {"metadata": {"name": "before"}})
         await told.wait()

@@ -18,7 +18,7 @@ def names(listing: Listing) -> set[str]:
 async def events(server: Server, resource: Resource, count: int, **scope: Any) -> list[WatchEvent]:
     """The next `count` events of a watch, bookmarks left out."""
     found = []
-    async with asyncio.timeout(20), contextlib.aclosing(server.api.watch(resource, **scope)) as s:
+    async with asyncio.timeout(60), contextlib.aclosing(server.api.watch(resource, **scope)) as s:
         async for event in s:
             if event.kind != "BOOKMARK":
                 found.append(event)

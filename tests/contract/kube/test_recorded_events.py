@@ -11,7 +11,7 @@ from tests.contract.kube.servers import Server
 async def recorded(server: Server, regarding: Object, times: int) -> None:
     recorder = EventRecorder(server.api, "gpu.dragoon.dev", "contract")
     task = asyncio.create_task(recorder.run())
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         for _ in range(times):
             recorder.emit(regarding, reason="Contract", note="tried", action="Try", type_=WARNING)
             await recorder.flush()
