@@ -53,7 +53,14 @@ class Cluster:
 
     def environment(self, user: str = "admin") -> dict[str, str]:
         """The environment in which kubectl and other clients reach this cluster."""
-        return {**os.environ, "KUBECONFIG": self.state.kubeconfigs[user], "NO_PROXY": "*"}
+        state = self.state
+        return {
+            **os.environ,
+            "KUBECONFIG": state.kubeconfigs[user],
+            # kubectl remembers APIs by address, for hours: those of the cluster that had it before.
+            "KUBECACHEDIR": str(Path(state.folder, "kubectl")),
+            "NO_PROXY": "*",
+        }
 
     def start(self, component: str) -> None:
         """Start a component of the state file, if it does not run."""

@@ -32,8 +32,8 @@ _ACCOUNT = "kueue-controller-manager"
 _SERVICE = "kueue-webhook-service"
 _SECRET = f"/api/v1/namespaces/{NAMESPACE}/secrets/kueue-webhook-server-cert"
 _MODULE = "sigs.k8s.io/kueue"
+_API = "kueue.x-k8s.io/v1beta2"
 _CERTIFICATES = ("ca.crt", "tls.crt", "tls.key")
-_SLOW = 300.0
 
 
 def install(
@@ -57,7 +57,7 @@ def install(
     cluster.kubectl("apply", "--server-side", "--force-conflicts", "-k", str(overlay))
     for kind in ("workloads", "admissionchecks", "resourceflavors"):
         crd = f"crd/{kind}.kueue.x-k8s.io"
-        cluster.kubectl("wait", "--for=condition=Established", "--timeout=120s", crd)
+        cluster.kubectl("wait", "--for=condition=Established", "--timeout=300s", crd)
     config = folder / "config.json"
     config.write_text(json.dumps(_configuration(folder, slot, device_classes), indent=2) + "\n")
     kubeconfig = cluster.account_kubeconfig(_ACCOUNT, folder / "kubeconfig", namespace=NAMESPACE)
@@ -171,7 +171,18 @@ def _wait(cluster: Cluster, slot: Slot, serving: Path) -> None:
     def died() -> str | None:
         return processes.death_note(cluster.state.processes[KUEUE])
 
-    wait_for("Kueue", ready, timeout=_SLOW, give_up=died)
+    wait_for("Kueue", ready, give_up=died)
+    wait_for("Kueue's webhooks", lambda: _takes_objects(cluster), give_up=died)
+
+
+def _takes_objects(cluster: Cluster) -> bool:
+    """Whether objects pass its webhooks: the API server hears of their certificate a moment later."""
+    probe = {"apiVersion": _API, "kind": "ResourceFlavor", "metadata": {"name": "probe"}}
+    try:
+        cluster.kubectl("create", "--dry-run=server", "-f", "-", stdin=json.dumps(probe))
+    except ClusterError:
+        return False
+    return True
 
 
 def _mount(secret: dict[str, Any] | None, serving: Path) -> None:

@@ -97,29 +97,27 @@ def import_archive(state: State, node: Node, archive: Path) -> None:
     runtime.ctr(state.programs["ctr"], node.containerd_socket, *arguments)
 
 
-def wait_ready(state: State, node: Node, *, timeout: float = 120.0) -> None:
+def wait_ready(state: State, node: Node) -> None:
     """Return when the API server has a node as Ready."""
     server = ApiServer(state)
     process = state.processes[kubelet_process(node.name)]
     wait_for(
         f"{node.name} to be Ready",
         lambda: _is_ready(server, node.name),
-        timeout=timeout,
         give_up=lambda: processes.death_note(process),
     )
 
 
-def wait_serving(state: State, node: Node, *, timeout: float = 120.0) -> None:
+def wait_serving(state: State, node: Node) -> None:
     """Return when a kubelet answers; its node can look Ready long after it died."""
     process = state.processes[kubelet_process(node.name)]
     port = Slot(state.slot).kubelet_health_port(node.index)
     wait_for(
         f"kubelet of {node.name}",
         lambda: is_healthy(port, tls=False),
-        timeout=timeout,
         give_up=lambda: processes.death_note(process),
     )
-    wait_ready(state, node, timeout=timeout)
+    wait_ready(state, node)
 
 
 def _is_ready(server: ApiServer, name: str) -> bool:

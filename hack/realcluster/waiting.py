@@ -12,7 +12,7 @@ def wait_for(
     what: str,
     condition: Callable[[], bool],
     *,
-    timeout: float = 120.0,
+    timeout: float = 300.0,
     give_up: Callable[[], str | None] = lambda: None,
 ) -> None:
     """Return when the condition holds; fail at the deadline or when `give_up` has a reason."""

@@ -63,25 +63,36 @@ class Bed:
         selector = f"spec.driver={DRIVER_NAME},spec.nodeName={node}"
         return self.items("resourceslices", "--field-selector", selector)
 
-    def running(self, name: str, namespace: str, *, within: float = 60.0) -> Object:
+    def running(self, name: str, namespace: str) -> Object:
         """The pod, once all its containers run."""
 
         def look() -> Object | None:
             pod = self.get("pod", name, namespace)
             return pod if pod and is_running(pod) else None
 
-        return until(f"pod {namespace}/{name} runs", look, within=within)
+        return until(f"pod {namespace}/{name} runs", look)
 
-    def gone(self, kind: str, name: str, namespace: str, *, within: float = 60.0) -> None:
+    def gone(self, kind: str, name: str, namespace: str) -> None:
         until(
             f"{kind} {namespace}/{name} is gone",
             lambda: self.get(kind, name, namespace) is None,
-            within=within,
         )
 
     def run_in(self, pod: str, namespace: str, container: str, *command: str) -> str:
         """Runs a command in a container and answers its output."""
         return self.kubectl("exec", "-n", namespace, pod, "-c", container, "--", *command)
+
+    def end_container(self, pod: str, namespace: str) -> None:
+        """SIGTERM to the first process of a pod's only container.
+
+        From outside: a shell inside that sends it can be killed with the container, and then it fails.
+        """
+        found = self.get("pod", pod, namespace)
+        assert found is not None
+        (status,) = found["status"]["containerStatuses"]
+        node = self.cluster.state.node(found["spec"]["nodeName"])
+        identity = status["containerID"].removeprefix("containerd://")
+        self.ctr(node, "tasks", "kill", "--signal", "SIGTERM", identity)
 
     def devices_seen(self, pod: str, namespace: str, container: str) -> tuple[set[str], set[str]]:
         """The marker nodes below /dev/dragoon and the devices named in the environment."""
@@ -93,6 +104,20 @@ class Bed:
             if line.startswith("DRAGOON_GPU_")
         }
         return set(nodes.split()), named
+
+    def claims_of(self, pod: str, namespace: str) -> list[Object]:
+        """The claims that were made for a pod, by its status."""
+        found = self.get("pod", pod, namespace) or {}
+        made = found.get("status", {}).get("resourceClaimStatuses") or ()
+        names = {one["resourceClaimName"] for one in made}
+        every = self.items("resourceclaims", "-n", namespace)
+        return [one for one in every if one["metadata"]["name"] in names]
+
+    def unschedulable(self, pod: str, namespace: str) -> bool:
+        """Whether kube-scheduler says that it has found no place for a pod."""
+        found = self.get("pod", pod, namespace) or {}
+        conditions = found.get("status", {}).get("conditions") or ()
+        return any(one.get("reason") == "Unschedulable" for one in conditions)
 
     def device_health(self, pod: str, namespace: str) -> Object | None:
         """What a pod's status says of its only device; None before the kubelet has said it."""

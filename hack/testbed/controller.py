@@ -13,6 +13,7 @@ from realcluster.cluster import Cluster
 from testbed import plugins
 from testbed.plugins import SYSTEM
 from testbed.process import Process
+from testbed.serving import until_served
 
 _ACCOUNT = "dragoon-controller"
 _DEPLOY = Path(__file__).resolve().parents[2] / "deploy"
@@ -27,7 +28,7 @@ def install(cluster: Cluster) -> None:
     cluster.kubectl("apply", "-f", "-", stdin=yaml.safe_dump_all(objects))
     for folder in ("crds", "policies"):
         cluster.kubectl("apply", "-f", str(_DEPLOY / folder))
-    cluster.kubectl("wait", "--for=condition=Established", "crd/gangs.dragoon.dev")
+    until_served(cluster, "gangs.dragoon.dev")
 
 
 def account_kubeconfig(cluster: Cluster, folder: Path) -> Path:

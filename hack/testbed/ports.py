@@ -3,6 +3,9 @@
 import socket
 import urllib.request
 from http import HTTPStatus
+from typing import Final
+
+_ANSWER_SECONDS: Final = 5.0
 
 
 def free_port() -> int:
@@ -16,7 +19,7 @@ def free_port() -> int:
 def is_ready(endpoint: str) -> bool:
     """Whether a process of ours says so at `/readyz`."""
     try:
-        with urllib.request.urlopen(f"http://{endpoint}/readyz") as answer:
+        with urllib.request.urlopen(f"http://{endpoint}/readyz", timeout=_ANSWER_SECONDS) as answer:
             return bool(answer.status == HTTPStatus.OK)
     except OSError:
         return False

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from testbed.ports import free_port, is_ready
-from testbed.waiting import until
+from testbed.waiting import PATIENCE, until
 
 
 class Process:
@@ -67,5 +67,5 @@ class Process:
         if self._process is None:
             return
         self._process.send_signal(how)
-        self._process.wait(timeout=30)
+        self._process.wait(timeout=PATIENCE)
         self._process = None

@@ -19,7 +19,7 @@ from testbed.plugins import SYSTEM
 
 CHART = Path(__file__).resolve().parents[2] / "charts/dragoon"
 NAME = "dragoon"
-_TIMEOUT = "5m"
+_TIMEOUT = "10m"
 
 
 def built_image(folder: Path) -> Path:

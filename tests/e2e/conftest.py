@@ -1,5 +1,6 @@
 """The real cluster of hack/cluster, two nodes, a simulated DGX H100 in each."""
 
+import signal
 import subprocess
 import uuid
 from collections.abc import Generator, Iterator
@@ -12,6 +13,7 @@ from realcluster.failure import ClusterError
 from testbed import version
 from testbed.bed import Bed
 from testbed.controller import Controller
+from testbed.serving import create_namespace
 from testbed.waiting import until
 from tests.e2e.gangs import Gangs
 from tests.e2e.standing import a_bed, a_cluster, a_controller
@@ -45,11 +47,11 @@ def figures(request: pytest.FixtureRequest) -> Iterator[None]:
 def namespace(bed: Bed) -> Iterator[str]:
     """A namespace of this test alone; afterwards nothing of it is left, on the nodes neither."""
     name = f"t-{uuid.uuid4().hex[:8]}"
-    bed.kubectl("create", "namespace", name)
+    create_namespace(bed.cluster, name)
     yield name
     # Waits until they are gone; a namespace that is not empty is looked at again after seconds only.
     kinds = "job,deployment,pod,resourceclaim"
-    bed.kubectl("delete", kinds, "--all", "-n", name, "--grace-period=1", "--timeout=120s")
+    bed.kubectl("delete", kinds, "--all", "-n", name, "--grace-period=1", "--timeout=240s")
     bed.kubectl("delete", "namespace", name, "--wait=false")
     for plugin in bed.plugins.values():
         until(f"journal of {plugin.node.name} is empty", plugin.is_clean)
@@ -72,6 +74,11 @@ def gangs(bed: Bed, controller: Controller, namespace: str) -> Iterator[Gangs]:
         controller.start_and_wait()
     bed.kubectl("delete", "job,pod", "--all", "-n", namespace, "--wait=false")
     until("no rule is left", lambda: not made.rules())
+
+
+def pytest_sessionstart() -> None:
+    """A run that is told to end, as one in the background is, takes its clusters with it."""
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
 
 
 @pytest.hookimpl(wrapper=True)

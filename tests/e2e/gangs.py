@@ -9,7 +9,7 @@ from dragoon.api import gang
 from testbed.bed import Bed, is_running
 from testbed.controller import Controller
 from testbed.objects import CLASS, SAME_DOMAIN, SLEEP, claim_spec, container, pod, template
-from testbed.waiting import until
+from testbed.waiting import PATIENCE, until
 
 Object = dict[str, Any]
 
@@ -104,7 +104,7 @@ class Gangs:
     def gang(self, name: str) -> Object | None:
         return self.bed.get("gang", name, self.namespace)
 
-    def reaches(self, name: str, *phases: str, within: float = 60.0) -> Object:
+    def reaches(self, name: str, *phases: str) -> Object:
         """The Gang, once it is in one of these phases."""
 
         def look() -> Object | None:
@@ -112,9 +112,25 @@ class Gangs:
             reached = found and (found.get("status") or {}).get("phase") in phases
             return found if reached else None
 
-        return until(f"gang {name} is {' or '.join(phases)}", look, within=within)
+        return until(f"gang {name} is {' or '.join(phases)}", look)
 
-    def running(self, group: str, size: int, *, within: float = 60.0) -> list[Object]:
+    def waits(self, name: str, reason: str, *told: str) -> Object:
+        """The Gang, once it waits for this reason of its condition Placed, and says these words.
+
+        It waits already before it was planned for the first time, and then does not know why.
+        """
+
+        def look() -> Object | None:
+            found = self.gang(name) or {}
+            status = found.get("status") or {}
+            words = "\n".join((status.get("waitingFor") or "", *(status.get("explanation") or ())))
+            placed = condition(found, "Placed")
+            knows = status.get("phase") == "Waiting" and placed.get("reason") == reason
+            return found if knows and all(one in words for one in told) else None
+
+        return until(f"gang {name} waits for {reason}, told {told}", look)
+
+    def running(self, group: str, size: int, *, within: float = PATIENCE) -> list[Object]:
         """The members, once all of them run."""
 
         def look() -> list[Object] | None:
@@ -138,6 +154,13 @@ class Gangs:
         until(f"pods of gang {name} are gone", lambda: not self.pods(name))
         self.bed.gone("gang", name, self.namespace)
         until("no rule is left", lambda: not self.rules())
+
+
+def condition(made: Object, kind: str) -> Object:
+    """A condition of an object's status; empty where it does not have it."""
+    found = (made.get("status") or {}).get("conditions") or ()
+    by_kind: dict[str, Object] = {one["type"]: one for one in found}
+    return by_kind.get(kind, {})
 
 
 def is_ours(made: Object) -> bool:

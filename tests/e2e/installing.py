@@ -14,6 +14,7 @@ from testbed import objects
 from testbed.bed import Bed
 from testbed.plugins import SYSTEM
 from testbed.release import local_image
+from testbed.serving import until_it_takes_pods
 
 Object = dict[str, Any]
 
@@ -148,6 +149,7 @@ def unmanaged(bed: Bed, namespace: str) -> str:
     bed.apply(
         {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels}}
     )
+    until_it_takes_pods(bed.cluster, name)
     return name
 
 

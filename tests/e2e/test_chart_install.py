@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,8 @@ from testbed import manifests, objects
 from testbed.bed import Bed, is_running
 from testbed.plugins import SYSTEM
 from testbed.release import Helm, built_image, local_image
-from testbed.waiting import until
+from testbed.serving import create_namespace
+from testbed.waiting import settles, until
 from tests.e2e import installing
 
 pytestmark = [pytest.mark.e2e, pytest.mark.alone, pytest.mark.timeout(900)]
@@ -72,7 +74,7 @@ def installed(bed: Bed, helm: Helm, package: Path) -> None:
 @pytest.fixture(scope="module")
 def one_for_all(bed: Bed) -> str:
     """A namespace for several tests: one to itself costs ten seconds to remove."""
-    bed.kubectl("create", "namespace", "stories")
+    create_namespace(bed.cluster, "stories")
     return "stories"
 
 
@@ -97,8 +99,13 @@ def test_a_release_brings_a_plugin_to_every_node_and_its_gpus_into_the_cluster(
     assert len(by_component["controller"]) == 2
     assert {pod["spec"]["nodeName"] for pod in by_component["plugin"]} == {"node-0", "node-1"}
     for node in bed.cluster.nodes:
-        whole = [name for name in installing.device_names(bed, node.name) if "mig" not in name]
-        assert len(whole) == 2 * installing.GPUS_OF_A_NODE  # each also as shares
+        until(f"the GPUs of {node.name} are published", partial(_whole_and_shared, bed, node.name))
+
+
+def _whole_and_shared(bed: Bed, node: str) -> bool:
+    """Whether every GPU of a node is there, and once more as shares."""
+    found = [name for name in installing.device_names(bed, node) if "mig" not in name]
+    return len(found) == 2 * installing.GPUS_OF_A_NODE
 
 
 @pytest.mark.parametrize("story", _STORIES)
@@ -215,10 +222,11 @@ def test_what_uninstall_leaves_holds_nobody(
         assert stays in said
     assert "pods let go: 1" in said
     assert installing.gates(bed, namespace) == []
-    assert installing.left_in_cluster(bed) == ["customresourcedefinition/gangs.dragoon.dev"]
     assert installing.finalizers(bed, namespace) == []
+    # Pods of what was removed end after it.
+    settles(lambda: installing.left_in_cluster(bed), ["customresourcedefinition/gangs.dragoon.dev"])
     for node in bed.cluster.nodes:
-        assert installing.left_on_node(node) == []
+        settles(partial(installing.left_on_node, node), [])
 
 
 def test_nodes_without_a_driver_are_ready_and_publish_nothing(

@@ -11,16 +11,14 @@ from testbed.bed import Bed, Object
 from testbed.objects import MAIN, claim_spec, container, pod, template
 from testbed.waiting import until
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(900)]
 
 READY = device_status.READY
 
 
 def claim_of(bed: Bed, name: str, namespace: str) -> Object | None:
     """The claim that was made for a pod."""
-    found = bed.get("pod", name, namespace)
-    made = (found or {}).get("status", {}).get("resourceClaimStatuses")
-    return bed.get("resourceclaim", made[0]["resourceClaimName"], namespace) if made else None
+    return next(iter(bed.claims_of(name, namespace)), None)
 
 
 def told(bed: Bed, name: str, namespace: str, status: str) -> list[Object]:
@@ -31,7 +29,7 @@ def told(bed: Bed, name: str, namespace: str, status: str) -> list[Object]:
         ready = [device_status.condition(one, READY) for one in entries]
         return entries if ready and all(one and one["status"] == status for one in ready) else None
 
-    return until(f"the claim of {name} is Ready={status}", look, within=90)
+    return until(f"the claim of {name} is Ready={status}", look)
 
 
 def test_a_claim_says_what_it_got(bed: Bed, namespace: str) -> None:
@@ -72,7 +70,8 @@ def test_a_claim_that_is_refused_for_good_says_why_and_there_is_one_event(
         again = partial(refused_since, bed, namespace, asked)
         until("the kubelet has asked again", again)
     selection = ("-n", namespace, "--field-selector=reason=InvalidInput")
-    (event,) = bed.items("events.events.k8s.io", *selection)
+    # It is written beside the answer to the kubelet, not before it.
+    (event,) = until("it was told", lambda: bed.items("events.events.k8s.io", *selection))
     assert event["regarding"]["kind"] == "Pod"
     assert event["note"] == ready["message"]
     assert "series" not in event

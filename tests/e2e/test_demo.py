@@ -5,12 +5,15 @@ from pathlib import Path
 
 import pytest
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
+from testbed.waiting import until
+
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(900)]
 
 _ROOT = Path(__file__).resolve().parents[2]
 
 
 def test_the_real_demo_shows_every_part_and_leaves_nothing() -> None:
+    before = _folders()
     done = subprocess.run(
         [_ROOT / "hack" / "demo", "--real"], capture_output=True, text=True, check=False
     )
@@ -26,4 +29,9 @@ def test_the_real_demo_shows_every_part_and_leaves_nothing() -> None:
         "== Try next",
     ]
     assert "kube-scheduler says: 0/1 nodes are available" in done.stdout
-    assert not list(Path("/tmp").glob("dragoon-demo-*"))
+    # Another checkout may play it, too; a folder of that one goes as well.
+    until("no folder is left", lambda: _folders() <= before)
+
+
+def _folders() -> set[Path]:
+    return set(Path("/tmp").glob("dragoon-demo-*"))

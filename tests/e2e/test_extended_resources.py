@@ -16,11 +16,11 @@ from testbed import version
 from testbed.bed import Bed
 from testbed.objects import CLASS, container, pod
 from testbed.waiting import until
-from tests.e2e.gangs import Gangs
+from tests.e2e.gangs import Gangs, condition
 
 pytestmark = [
     pytest.mark.e2e,
-    pytest.mark.timeout(300),
+    pytest.mark.timeout(900),
     pytest.mark.skipif(not version.at_least("1.36.0"), reason="off by default before 1.36"),
 ]
 
@@ -132,10 +132,8 @@ def test_a_counted_member_is_refused_with_the_template_that_it_needs(
     gangs: Gangs, counted: str
 ) -> None:
     gangs.member("counts", "train", 1, asking("main", _COUNTED, 2))
-    status = gangs.reaches("train", "Waiting")["status"]
-    placed = {one["type"]: one for one in status["conditions"]}["Placed"]
-    assert placed["reason"] == "Refused"
-    assert _COUNTED in placed["message"]
+    found = gangs.waits("train", "Refused")
+    assert _COUNTED in condition(found, "Placed")["message"]
     assert not gangs.bed.items("resourceclaims", "-n", gangs.namespace)
 
     told = gangs.controller.run(

@@ -12,10 +12,11 @@ from dragoon.api import gang
 from dragoon.kube.port import COSCHEDULING_GROUPS, JOB_SETS, Resource
 from testbed.bed import Bed
 from testbed.objects import claim_spec, container, pod
+from testbed.serving import until_served
 from testbed.waiting import until
 from tests.e2e.gangs import PAIR, Gangs, devices, exclusive, is_allocated, is_gated
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(900)]
 
 Object = dict[str, Any]
 
@@ -28,7 +29,7 @@ _KUBEFLOW = "training.kubeflow.org"
 def job_sets(bed: Bed) -> Iterator[None]:
     """The API of JobSet, with a layout that takes everything."""
     bed.apply(_definition(JOB_SETS))
-    bed.kubectl("wait", "--for=condition=Established", f"crd/{_name(JOB_SETS)}")
+    until_served(bed.cluster, _name(JOB_SETS))
     yield
     bed.kubectl("delete", "crd", _name(JOB_SETS))
 
@@ -40,14 +41,8 @@ def test_each_replica_of_a_leader_worker_set_is_placed_by_itself(gangs: Gangs) -
         gangs.holder(f"busy-{node}", node, 4)
     for replica in range(3):
         _replica(gangs, replica)
-    until("two of three replicas run", lambda: _running_replicas(gangs) == 2, within=120)
-    found = _by_group(gangs)
+    found = until("two of three replicas run", lambda: _two_running(gangs))
     assert set(found) == {f"llm/{replica}" for replica in range(3)}
-    assert sorted(one["status"]["phase"] for one in found.values()) == [
-        "Running",
-        "Running",
-        "Waiting",
-    ]
     claims = gangs.claims("llm")
     assert exclusive(claims)
     assert sum(map(is_allocated, claims)) == 4
@@ -57,7 +52,7 @@ def test_each_replica_of_a_leader_worker_set_is_placed_by_itself(gangs: Gangs) -
     gangs.bed.kubectl(
         "delete", "pod", "-n", gangs.namespace, f"busy-{gangs.nodes[0]}", "--wait=false"
     )
-    gangs.running("llm", 6, within=120)
+    gangs.running("llm", 6)
     _gone(gangs, "llm")
 
 
@@ -72,7 +67,7 @@ def test_a_job_set_is_one_gang_and_its_members_are_where_they_were_when_it_is_st
     owner = gangs.bed.get("jobset", "set", gangs.namespace)
     assert owner is not None
     _jobs(gangs, owner, parts, attempt=0)
-    gangs.running("set", 5, within=120)
+    gangs.running("set", 5)
     (made,) = _by_group(gangs).values()
     assert made["spec"]["size"] == 5
     assert [one["kind"] for one in made["metadata"]["ownerReferences"]] == ["JobSet"]
@@ -83,7 +78,7 @@ def test_a_job_set_is_one_gang_and_its_members_are_where_they_were_when_it_is_st
     gangs.bed.kubectl("delete", "job", "--all", "-n", gangs.namespace)
     _jobs(gangs, owner, parts, attempt=1)
     until("all pods are of the second attempt", lambda: _attempts(gangs, "set") == {"1"})
-    gangs.running("set", 5, within=120)
+    gangs.running("set", 5)
     assert _places(gangs, "set") == before
     assert exclusive(gangs.claims("set"))
     (again,) = _by_group(gangs).values()
@@ -114,7 +109,7 @@ def test_a_pytorch_job_is_one_gang_of_pods_that_want_different_things(gangs: Gan
                 annotations=size,
                 template=wants,
             )
-    gangs.running("tune", 4, within=120)
+    gangs.running("tune", 4)
     claims = gangs.claims("tune")
     assert exclusive(claims)
     assert sorted(len(list(devices(one))) for one in claims) == [1, 2, 2, 2]
@@ -134,9 +129,8 @@ def test_an_api_that_comes_later_is_found_and_one_that_is_not_there_is_said_on_t
     assert f"does not have {COSCHEDULING_GROUPS.api_version}" in complete["message"]
 
     gangs.bed.apply(_definition(COSCHEDULING_GROUPS))
-    crd = f"crd/{_name(COSCHEDULING_GROUPS)}"
     try:
-        gangs.bed.kubectl("wait", "--for=condition=Established", crd)
+        until_served(gangs.bed.cluster, _name(COSCHEDULING_GROUPS))
         gangs.bed.apply(
             {
                 "apiVersion": COSCHEDULING_GROUPS.api_version,
@@ -147,7 +141,7 @@ def test_an_api_that_comes_later_is_found_and_one_that_is_not_there_is_said_on_t
         )
         gangs.running("late", 2, within=150)
     finally:
-        gangs.bed.kubectl("delete", crd)
+        gangs.bed.kubectl("delete", "crd", _name(COSCHEDULING_GROUPS))
     _gone(gangs, "late")
 
 
@@ -170,9 +164,11 @@ def _replica(gangs: Gangs, replica: int) -> None:
         )
 
 
-def _running_replicas(gangs: Gangs) -> int:
-    phases = [(one.get("status") or {}).get("phase") for one in _by_group(gangs).values()]
-    return phases.count("Running") if phases.count("Waiting") == 1 else 0
+def _two_running(gangs: Gangs) -> dict[str, Object]:
+    """The Gangs of the replicas, once two of the three run and the other one waits."""
+    found = _by_group(gangs)
+    phases = sorted((one.get("status") or {}).get("phase") or "" for one in found.values())
+    return found if phases == ["Running", "Running", "Waiting"] else {}
 
 
 def _pod(
@@ -279,8 +275,8 @@ def _gone(gangs: Gangs, label: str) -> None:
     """Deletes the pods; afterwards nothing of their gangs is left."""
     selector = ("-l", f"{gang.LABEL}={label}")
     gangs.bed.kubectl("delete", "pod", "-n", gangs.namespace, *selector, "--wait=false")
-    until(f"pods of {label} are gone", lambda: not gangs.pods(label), within=120)
-    until("their gangs are gone", lambda: not _by_group(gangs), within=120)
+    until(f"pods of {label} are gone", lambda: not gangs.pods(label))
+    until("their gangs are gone", lambda: not _by_group(gangs))
     until("no rule is left", lambda: not gangs.rules())
 
 

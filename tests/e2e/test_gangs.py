@@ -18,6 +18,7 @@ from tests.e2e.gangs import (
     ADDRESS,
     PAIR,
     Gangs,
+    condition,
     devices,
     exactly,
     exclusive,
@@ -25,7 +26,7 @@ from tests.e2e.gangs import (
     is_gated,
 )
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(900)]
 
 _SAMPLES = Path(__file__).resolve().parents[2] / "deviceclasses/samples"
 
@@ -42,7 +43,7 @@ def forms(bed: Bed) -> Iterator[str]:
         return any("-mig-" in name for name in found) and any("-shared" in name for name in found)
 
     bed.kubectl("label", "node", node, "dragoon.dev/forms=whole_shared_mig")
-    until("all forms are published", all_there, within=120)
+    until("all forms are published", all_there)
     yield node
     bed.kubectl("label", "node", node, "dragoon.dev/forms-")
 
@@ -88,11 +89,8 @@ def test_pairs_on_two_nodes_wait_for_the_missing_one_and_then_run_together(gangs
     gangs.template("pair", PAIR)
     gangs.job("train", 4, "pair")
 
-    waiting = gangs.reaches("train", "Waiting")
-    status = waiting["status"]
-    placed = {one["type"]: one for one in status["conditions"]}["Placed"]
-    assert (placed["status"], placed["reason"]) == ("False", "NoRoom")
-    assert "3 of 4" in f"{status['waitingFor']} {status['explanation']}"
+    waiting = gangs.waits("train", "NoRoom", "3 of 4")
+    assert condition(waiting, "Placed")["status"] == "False"
     members = gangs.pods("train")
     assert len(members) == 4
     assert all(map(is_gated, members))
@@ -191,8 +189,8 @@ def test_shares_and_instances_are_given_to_gangs_too(gangs: Gangs, forms: str) -
         gangs.member(
             f"m{number}", "parts", 4, container("main", "part"), templates={"part": "part"}, **here
         )
-    gangs.running("shares", 4, within=90)
-    gangs.running("parts", 4, within=90)
+    gangs.running("shares", 4)
+    gangs.running("parts", 4)
     assert exclusive(gangs.claims("parts"))
     held = {name.partition("-mig-")[0] for one in gangs.claims("parts") for _, name in devices(one)}
     shared = {
@@ -226,7 +224,7 @@ def test_a_fallback_is_taken_where_the_first_choice_would_leave_a_member_out(
             templates={"either": "either"},
             nodeSelector={"kubernetes.io/hostname": forms},
         )
-    gangs.running("fallback", 2, within=90)
+    gangs.running("fallback", 2)
     claims = gangs.claims("fallback")
     assert exclusive(claims)
     assert all("-mig-" in name for claim in claims for _, name in devices(claim))
@@ -255,9 +253,7 @@ def test_a_gang_larger_than_the_cluster_is_told_whether_more_nodes_would_help(
         ("odd", 1, "nine", "Never"),
     ):
         gangs.job(name, size, template)
-        status = gangs.reaches(name, "Waiting")["status"]
-        placed = {one["type"]: one for one in status["conditions"]}["Placed"]
-        assert placed["reason"] == reason
+        gangs.waits(name, reason)
         assert not any(map(is_allocated, gangs.claims(name)))
         gangs.ends(name)
 

@@ -8,10 +8,11 @@ import pytest
 from dragoon.api.gang import Phase
 from testbed.bed import is_running
 from testbed.objects import container, pod
+from testbed.serving import create_namespace
 from testbed.waiting import until
 from tests.e2e.gangs import PAIR, Gangs, allocations, is_allocated, is_gated, steadily
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(900)]
 
 _AFTER_COMMIT = (Phase.BINDING, Phase.RUNNING)
 
@@ -60,9 +61,7 @@ def test_without_a_controller_pods_finish_and_everything_goes(gangs: Gangs) -> N
     gangs.running("train", 2)
     gangs.controller.kill()
     for made in gangs.pods("train"):
-        gangs.bed.run_in(
-            made["metadata"]["name"], gangs.namespace, "main", "sh", "-c", "kill -TERM 1"
-        )
+        gangs.bed.end_container(made["metadata"]["name"], gangs.namespace)
 
     def finished() -> bool:
         return all(one["status"]["phase"] == "Succeeded" for one in gangs.pods("train"))
@@ -70,10 +69,10 @@ def test_without_a_controller_pods_finish_and_everything_goes(gangs: Gangs) -> N
     until("the pods have finished", finished)
     until("their claims are gone", lambda: not gangs.claims("train"))
     gangs.bed.kubectl("delete", "namespace", gangs.namespace, "--wait=false")
-    gangs.bed.gone("namespace", gangs.namespace, "", within=60)
+    gangs.bed.gone("namespace", gangs.namespace, "")
     gangs.controller.start_and_wait()
     until("the rules of the gang that is gone are swept", lambda: not gangs.rules())
-    gangs.bed.kubectl("create", "namespace", gangs.namespace)
+    create_namespace(gangs.bed.cluster, gangs.namespace)
 
 
 def test_release_all_after_a_death_between_commit_and_bind_leaves_nothing(gangs: Gangs) -> None:
@@ -90,8 +89,8 @@ def test_release_all_after_a_death_between_commit_and_bind_leaves_nothing(gangs:
     finally:
         gangs.bed.cluster.start("kube-scheduler")
     gangs.bed.kubectl("delete", "namespace", gangs.namespace, "--wait=false")
-    gangs.bed.gone("namespace", gangs.namespace, "", within=60)
-    gangs.bed.kubectl("create", "namespace", gangs.namespace)
+    gangs.bed.gone("namespace", gangs.namespace, "")
+    create_namespace(gangs.bed.cluster, gangs.namespace)
 
 
 def test_a_finished_gang_is_written_to_no_more(gangs: Gangs) -> None:
@@ -99,11 +98,10 @@ def test_a_finished_gang_is_written_to_no_more(gangs: Gangs) -> None:
     gangs.template("pair", PAIR)
     gangs.job("train", 2, "pair")
     for made in gangs.running("train", 2):
-        gangs.bed.run_in(
-            made["metadata"]["name"], gangs.namespace, "main", "sh", "-c", "kill -TERM 1"
-        )
+        gangs.bed.end_container(made["metadata"]["name"], gangs.namespace)
     gangs.reaches("train", Phase.FINISHED)
     until("no rule is left", lambda: not gangs.rules())
+    until("their claims are gone", lambda: not gangs.claims("train"))
     # The Job controller counts them last; it keeps a finalizer on each until then.
     until("the Job has counted its pods", lambda: not any(map(_is_tracked, gangs.pods("train"))))
     versions = _versions(gangs)

@@ -14,7 +14,7 @@ from testbed.objects import claim, claim_spec, container, pod
 from testbed.waiting import until
 from tests.e2e.gangs import Gangs, devices, exclusive, is_allocated
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(900)]
 
 Object = dict[str, Any]
 
@@ -25,11 +25,14 @@ def test_point_1_the_pool_stays_guarded_until_every_holder_is_gone(gangs: Gangs)
     (held,) = _claims_of(gangs, "first")
     _allocate_too(gangs, "late", held)
 
-    until("the pool is guarded", lambda: _guards(gangs) == [f"{node}/gpu"], within=5)
+    until("the pool is guarded", lambda: _guards(gangs) == [f"{node}/gpu"])
     _clear(gangs, "late")
     gangs.template("stranger", claim_spec(1))
     gangs.bed.apply(_on(gangs, node, "stranger"))
-    until("kube-scheduler has tried the stranger", lambda: _is_unschedulable(gangs, "stranger"))
+    until(
+        "kube-scheduler has tried the stranger",
+        lambda: gangs.bed.unschedulable("stranger", gangs.namespace),
+    )
     assert _guards(gangs)
     assert exclusive(gangs.bed.items("resourceclaims", "-n", gangs.namespace))
 
@@ -43,7 +46,7 @@ def test_point_1_a_bare_loser_is_marked_and_left(gangs: Gangs) -> None:
     gangs.holder("first", node, 1)
     (held,) = _claims_of(gangs, "first")
     _allocate_too(gangs, "late", held)
-    until("the pool is guarded", lambda: _guards(gangs), within=5)
+    until("the pool is guarded", lambda: _guards(gangs))
     loser = pod("loser", gangs.namespace, container("main", "late"), claims={"late": "late"})
     gangs.bed.apply(loser)
 
@@ -66,10 +69,12 @@ def test_nodes_for_gangs_only_take_gangs_and_nobody_else(gangs: Gangs) -> None:
     node = gangs.nodes[0]
     gangs.bed.kubectl("label", "node", node, "dragoon.dev/gang-only=true")
     try:
-        until("its devices are tainted", lambda: _is_reserved(gangs, node), within=120)
+        until("its devices are tainted", lambda: _is_reserved(gangs, node))
         gangs.template("stranger", claim_spec(1))
         gangs.bed.apply(_on(gangs, node, "stranger"))
-        until("kube-scheduler has tried", lambda: _is_unschedulable(gangs, "stranger"))
+        until(
+            "kube-scheduler has tried", lambda: gangs.bed.unschedulable("stranger", gangs.namespace)
+        )
         gangs.template("eight", claim_spec(8))
         gangs.job("train", 2, "eight")
         gangs.running("train", 2)
@@ -77,7 +82,7 @@ def test_nodes_for_gangs_only_take_gangs_and_nobody_else(gangs: Gangs) -> None:
         gangs.ends("train")
     finally:
         gangs.bed.kubectl("label", "node", node, "dragoon.dev/gang-only-")
-    gangs.bed.running("stranger", gangs.namespace, within=120)
+    gangs.bed.running("stranger", gangs.namespace)
 
 
 def _on(gangs: Gangs, node: str, name: str) -> Object:
@@ -88,11 +93,7 @@ def _on(gangs: Gangs, node: str, name: str) -> Object:
 
 
 def _claims_of(gangs: Gangs, name: str) -> list[Object]:
-    found = gangs.bed.get("pod", name, gangs.namespace) or {}
-    made = (found.get("status") or {}).get("resourceClaimStatuses") or ()
-    names = {one["resourceClaimName"] for one in made}
-    every = gangs.bed.items("resourceclaims", "-n", gangs.namespace)
-    return [one for one in every if one["metadata"]["name"] in names]
+    return gangs.bed.claims_of(name, gangs.namespace)
 
 
 def _allocate_too(gangs: Gangs, name: str, held: Object) -> None:
@@ -120,12 +121,6 @@ def _guards(gangs: Gangs) -> list[str]:
         for one in gangs.bed.items("devicetaintrules")
         if (one["metadata"].get("labels") or {}).get("dragoon.dev/rule") == "damage"
     ]
-
-
-def _is_unschedulable(gangs: Gangs, name: str) -> bool:
-    found = gangs.bed.get("pod", name, gangs.namespace) or {}
-    conditions = (found.get("status") or {}).get("conditions") or ()
-    return any(one.get("reason") == "Unschedulable" for one in conditions)
 
 
 def _is_reserved(gangs: Gangs, node: str) -> bool:

@@ -20,14 +20,14 @@ from testbed.bed import Bed, is_running
 from testbed.controller import Controller
 from testbed.manifests import tried
 from testbed.objects import claim_spec, container, pod, template
-from testbed.waiting import NotInTimeError, until
+from testbed.waiting import NotInTimeError, settles, until
 from tests.docs import objects
 from tests.docs.blocks import ROOT, blocks_of
 from tests.e2e.gangs import Gangs, devices, exclusive, is_allocated
 from tests.e2e.kueue_writer import Writer
 from tests.e2e.standing import a_bed, a_cluster, a_controller
 
-pytestmark = [pytest.mark.e2e, pytest.mark.alone, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.e2e, pytest.mark.alone, pytest.mark.timeout(900)]
 
 Object = dict[str, Any]
 
@@ -123,9 +123,7 @@ class Queues:
             None,
         )
 
-    def until(
-        self, what: str, job: str, holds: Callable[[Object], Any], *, within: float = 60.0
-    ) -> Object:
+    def until(self, what: str, job: str, holds: Callable[[Object], Any]) -> Object:
         """The Workload of a job, once something holds of it."""
 
         def look() -> Object | None:
@@ -133,7 +131,7 @@ class Queues:
             return found if found is not None and holds(found) else None
 
         try:
-            return until(f"workload of {job}: {what}", look, within=within)
+            return until(f"workload of {job}: {what}", look)
         except NotInTimeError as error:
             raise AssertionError(
                 f"{error}; status {(self.workload(job) or {}).get('status')}"
@@ -143,12 +141,12 @@ class Queues:
         selector = f"batch.kubernetes.io/job-name={job}"
         return self.bed.items("pods", "-n", self.namespace, "-l", selector)
 
-    def running(self, job: str, size: int = 1, *, within: float = 120.0) -> list[Object]:
+    def running(self, job: str, size: int = 1) -> list[Object]:
         def look() -> list[Object] | None:
             found = self.pods(job)
             return found if len(found) == size and all(map(is_running, found)) else None
 
-        return until(f"{size} pods of {job} run", look, within=within)
+        return until(f"{size} pods of {job} run", look)
 
     def claims(self, job: str) -> list[Object]:
         names_ = {
@@ -158,6 +156,13 @@ class Queues:
         }
         every = self.bed.items("resourceclaims", "-n", self.namespace)
         return [one for one in every if one["metadata"]["name"] in names_]
+
+    def events(self, reason: str) -> list[str]:
+        """The messages of the events with this reason."""
+        found = self.bed.items(
+            "events", "-n", self.namespace, "--field-selector", f"reason={reason}"
+        )
+        return [one["message"] for one in found]
 
     def half_full(self) -> None:
         """Four GPUs of each node are in use."""
@@ -199,15 +204,14 @@ def test_with_the_check_it_stays_in_the_queue_with_our_reason_and_runs_when_room
     told = queues.until("told again", "train", lambda one: "0 of 1 members fit" in _message(one))
     assert not _is("Admitted")(told)
     assert not queues.pods("train")
-    events = queues.bed.items("events", "-n", queues.namespace)
-    assert any(one["reason"] == "NotPlaceableRetry" for one in events)
+    until("an event says so", lambda: queues.events("NotPlaceableRetry"))
 
     queues.let_go(queues.gangs.nodes[0])
     (running,) = queues.running("train")
     assert running["spec"]["nodeName"] == queues.gangs.nodes[0]
     assert _state(queues.until("admitted", "train", _is("Admitted"))) == "Ready"
     # Kueue has counted devices: its quota of DeviceClasses is in charge.
-    assert _usage(queues.bed) == 8
+    settles(lambda: _usage(queues.bed), 8)
 
 
 def test_a_job_of_several_pods_becomes_a_gang_that_is_placed_all_together(queues: Queues) -> None:
@@ -245,10 +249,8 @@ def test_a_job_that_no_node_could_ever_take_is_rejected_with_the_reason(queues: 
     found = queues.until("deactivated", "huge", lambda one: one["spec"].get("active") is False)
     assert not queues.pods("huge")
     assert not _is("Admitted")(found)
-    events = queues.bed.items("events", "-n", queues.namespace)
-    told = [one["message"] for one in events if one["reason"] == "NotPlaceableRejected"]
-    assert told
-    assert "0 of 1 members fit" in told[0]
+    (told, *_) = until("an event says so", lambda: queues.events("NotPlaceableRejected"))
+    assert "0 of 1 members fit" in told
 
 
 def test_a_job_without_claims_is_not_held_up(queues: Queues) -> None:

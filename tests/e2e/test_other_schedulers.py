@@ -14,9 +14,9 @@ from dragoon.api import gang
 from dragoon.gang.protocol.executing import ANNOTATION_NUDGED
 from testbed.objects import claim, claim_spec, container, pod
 from testbed.waiting import until
-from tests.e2e.gangs import Gangs, devices, exclusive, is_allocated, is_gated
+from tests.e2e.gangs import Gangs, condition, devices, exclusive, is_allocated, is_gated
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(900)]
 
 Object = dict[str, Any]
 
@@ -61,10 +61,8 @@ def test_c48_m18_a_member_that_names_its_node_is_allocated_there(gangs: Gangs) -
     gangs.holder("full", first, 7)
     _member(gangs, "pinned", "mixed", 2, nodeName=first)
     _member(gangs, "free", "mixed", 2)
-    status = gangs.reaches("mixed", "Waiting")["status"]
-    conditions = {one["type"]: one for one in status["conditions"]}
-    assert conditions["Placed"]["reason"] == "NoRoom"
-    assert conditions["Ungated"]["status"] == "False"
+    waiting = gangs.waits("mixed", "NoRoom")
+    assert condition(waiting, "Ungated")["status"] == "False"
     until("its kubelet has refused it", lambda: _events(gangs, "pinned", _REFUSED))
     assert not any(map(is_allocated, gangs.claims("mixed")))
 
@@ -157,11 +155,7 @@ def _node_of(gangs: Gangs, member: Object) -> str:
 
 
 def _claim_is_made(gangs: Gangs, name: str) -> None:
-    def made() -> bool:
-        found = gangs.bed.get("pod", name, gangs.namespace) or {}
-        return bool((found.get("status") or {}).get("resourceClaimStatuses"))
-
-    until(f"the claim of pod {name} is made", made)
+    until(f"the claim of pod {name} is made", lambda: gangs.bed.claims_of(name, gangs.namespace))
 
 
 def _sees_its_own(gangs: Gangs, member: Object) -> None:

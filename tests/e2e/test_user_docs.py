@@ -21,7 +21,7 @@ from tests.docs.blocks import ROOT, Block, commands, is_shown
 from tests.docs.running import printed
 from tests.e2e.gangs import Gangs, devices, is_allocated, is_gated
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(900)]
 
 _VERSION = version.chosen()
 _SAMPLES = ROOT / "deviceclasses/samples"
@@ -49,7 +49,7 @@ def forms(bed: Bed) -> Iterator[None]:
         return any("-mig-" in name for name in found) and any("-shared" in name for name in found)
 
     bed.kubectl("label", "node", node, "dragoon.dev/forms=whole_shared_mig")
-    until("all forms are published", all_there, within=120)
+    until("all forms are published", all_there)
     yield
     bed.kubectl("label", "node", node, "dragoon.dev/forms-")
 
@@ -78,19 +78,10 @@ def _pages() -> list[Path]:
     return sorted({one.page for one in objects.of("console cluster")})
 
 
-def _default_account(bed: Bed, namespace: str) -> None:
-    """Pods are taken once the namespace has its ServiceAccount."""
-    until(
-        f"namespace {namespace} has a ServiceAccount",
-        lambda: bed.get("serviceaccount", "default", namespace),
-    )
-
-
 @pytest.mark.parametrize("page", _pages(), ids=lambda page: page.name)
 def test_the_commands_of_a_page_print_what_it_shows(
     bed: Bed, namespace: str, place: Path, page: Path
 ) -> None:
-    _default_account(bed, namespace)
     for block in (one for one in objects.of("console cluster") if one.page == page):
         for command in commands(block):
             found = printed(
@@ -98,6 +89,7 @@ def test_the_commands_of_a_page_print_what_it_shows(
                 place,
                 place / "bin",
                 KUBECONFIG=str(place / "kubeconfig"),
+                KUBECACHEDIR=str(place / "cache"),
                 NO_PROXY="*",
             )
             assert is_shown(command.output, found), f"$ {command.text}\n{found}"
@@ -107,7 +99,6 @@ def test_the_commands_of_a_page_print_what_it_shows(
 def test_the_api_server_takes_every_manifest_of_the_pages(gangs: Gangs) -> None:
     """Strictly: a field that does not exist is refused. The CRD of gangs is installed."""
     bed, namespace = gangs.bed, gangs.namespace
-    _default_account(bed, namespace)
     refused: list[str] = []
     for block in (*objects.plain(), *objects.of("yaml shape")):
         refused += _refused(bed, namespace, block)
@@ -174,8 +165,7 @@ def test_the_story_of_eight_by_eight_holds_nothing_where_it_does_not_fit_and_run
     """Two nodes have room for two pods: of the same manifest with a smaller number."""
     template, job = manifests.tried(manifests.read("eight-by-eight.yaml"), gangs.namespace)
     gangs.bed.apply(template, job)
-    status = gangs.reaches("train", "Waiting")["status"]
-    assert "2 of 8" in f"{status['waitingFor']} {status['explanation']}"
+    gangs.waits("train", "NoRoom", "2 of 8")
     assert len(gangs.pods("train")) == 8
     assert all(map(is_gated, gangs.pods("train")))
     assert not any(map(is_allocated, gangs.claims("train")))
@@ -192,10 +182,9 @@ def test_the_story_of_eight_by_eight_holds_nothing_where_it_does_not_fit_and_run
 def _applied(bed: Bed, namespace: str, story: str) -> str:
     """The name of the story's pod, once it runs."""
     made = manifests.tried(manifests.read(f"{story}.yaml"), namespace)
-    _default_account(bed, namespace)
     bed.apply(*made)
     (name,) = (one["metadata"]["name"] for one in made if one["kind"] == "Pod")
-    until(f"pod {name} runs", partial(_is_there, bed, name, namespace), within=120)
+    until(f"pod {name} runs", partial(_is_there, bed, name, namespace))
     return str(name)
 
 

@@ -8,7 +8,7 @@ from testbed.bed import Bed, is_running
 from testbed.objects import claim_spec, container, pod, template
 from testbed.waiting import until
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(900)]
 
 Object = dict[str, Any]
 
@@ -70,7 +70,7 @@ def test_a_predictor_is_rolled_over_with_one_gpu_to_spare(bed: Bed, namespace: s
     )
     bed.running("others", namespace)
     bed.apply(template("one", namespace, claim_spec(1)), _predictor(namespace, node, predictors, 1))
-    first = until("all predictors run", lambda: _serving(bed, namespace, predictors), within=120)
+    first = until("all predictors run", lambda: _serving(bed, namespace, predictors))
     assert _devices_of(bed, namespace, first) == _devices_of(bed, namespace, first, seen=True)
 
     bed.apply(_predictor(namespace, node, predictors, 2))
