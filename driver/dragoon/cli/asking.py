@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, TypeVar
 
 import click
 
+from dragoon.errors import ApiUnavailableError
+
 if TYPE_CHECKING:
-    from dragoon.kube.port import Api
+    from dragoon.kube.client import KubeClient
 
 Found = TypeVar("Found")
 
@@ -20,8 +22,15 @@ kubeconfig_option = click.option(
 """The command gets it as `kubeconfig`, None where it was not given."""
 
 
-def ask(kubeconfig: Path | None, question: "Callable[[Api], Awaitable[Found]]") -> Found:
-    """Connects, asks, hangs up and answers. Raises what connecting and the question raise."""
+def ask(
+    kubeconfig: Path | None,
+    question: "Callable[[KubeClient], Awaitable[Found]]",
+    seconds: float | None = None,
+) -> Found:
+    """Connects, asks, hangs up and answers. Raises what connecting and the question raise.
+
+    seconds: for all of it; then ApiUnavailableError. None where stopping halfway would be worse.
+    """
 
     async def run() -> Found:
         # Imported here: half a second, and --help needs none of it.
@@ -29,7 +38,13 @@ def ask(kubeconfig: Path | None, question: "Callable[[Api], Awaitable[Found]]") 
 
         api = await connect(kubeconfig)
         try:
-            return await question(api)
+            async with asyncio.timeout(seconds):
+                return await question(api)
+        except TimeoutError:
+            raise ApiUnavailableError(
+                f"no answer from {api.server} within {seconds:g} s",
+                hint="a large cluster takes longer: give more by --timeout",
+            ) from None
         finally:
             await api.close()
 

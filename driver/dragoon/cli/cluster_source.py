@@ -1,13 +1,12 @@
 """Where explain and simulate look: the live cluster, or a saved one. Nothing is written there."""
 
-import asyncio
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
 import click
 
-from dragoon.cli.asking import kubeconfig_option
+from dragoon.cli.asking import ask, kubeconfig_option
 from dragoon.diagnose import saving
 from dragoon.diagnose.snapshot import ClusterSnapshot
 
@@ -29,9 +28,17 @@ def source_options(command: _Command) -> _Command:
     )(command)
 
 
-def look(snapshot: Path | None, kubeconfig: Path | None, save: Path | None) -> ClusterSnapshot:
-    """What is there. With save it is written into that folder, and said so on stderr."""
-    found = asyncio.run(_live(kubeconfig)) if snapshot is None else saving.load(snapshot)
+def look(
+    snapshot: Path | None,
+    kubeconfig: Path | None,
+    save: Path | None,
+    seconds: float | None = None,
+) -> ClusterSnapshot:
+    """What is there. With save it is written into that folder, and said so on stderr.
+
+    seconds: how long an API server may take.
+    """
+    found = _live(kubeconfig, seconds) if snapshot is None else saving.load(snapshot)
     if save is not None:
         keep(found, save)
     if not found.gangs:
@@ -54,13 +61,8 @@ def looking_at(command: str, snapshot: Path | None) -> str:
     return f"{command} --snapshot {snapshot}"
 
 
-async def _live(kubeconfig: Path | None) -> ClusterSnapshot:
+def _live(kubeconfig: Path | None, seconds: float | None) -> ClusterSnapshot:
     # Imported here: half a second, and a saved cluster needs none of it.
     from dragoon.diagnose.gathering import gather  # noqa: PLC0415
-    from dragoon.kube.connecting import connect  # noqa: PLC0415
 
-    api = await connect(kubeconfig)
-    try:
-        return await gather(api, source=api.server)
-    finally:
-        await api.close()
+    return ask(kubeconfig, lambda api: gather(api, source=api.server), seconds)

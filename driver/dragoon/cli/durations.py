@@ -1,11 +1,14 @@
 """Durations as kubectl and Go write them: `30s`, `5m`, `1h30m`."""
 
-from typing import Any, Final
+from collections.abc import Callable
+from typing import Any, Final, TypeVar
 
 import click
 
 from dragoon.cel.times import SECOND, parse_duration
 from dragoon.errors import InvalidInputError
+
+_Command = TypeVar("_Command", bound=Callable[..., Any])
 
 
 class _Seconds(click.ParamType[float]):
@@ -29,12 +32,19 @@ class _Seconds(click.ParamType[float]):
 
 SECONDS: Final = _Seconds()
 
-timeout_option = click.option(
-    "--timeout",
-    type=SECONDS,
-    default="20s",
-    show_default=True,
-    metavar="DURATION",
-    help="How long the driver may take to answer.",
-)
-"""The command gets it as `timeout`, in seconds."""
+
+def _timeout(default: str, text: str) -> Callable[[_Command], _Command]:
+    """Adds `--timeout`; the command gets it as `timeout`, in seconds."""
+    return click.option(
+        "--timeout", type=SECONDS, default=default, show_default=True, metavar="DURATION", help=text
+    )
+
+
+def timeout_option(command: _Command) -> _Command:
+    """For a command that asks the driver of this node."""
+    return _timeout("20s", "How long the driver may take to answer.")(command)
+
+
+def cluster_timeout_option(command: _Command) -> _Command:
+    """For a command that asks an API server: large clusters take many answers."""
+    return _timeout("2m", "How long the API server may take for all its answers.")(command)

@@ -9,6 +9,7 @@ import click
 from dragoon.api.visible import one_line
 from dragoon.cli import cluster_source, exits, objects
 from dragoon.cli.answers import print_gang, print_placement, print_remedies, print_section
+from dragoon.cli.durations import cluster_timeout_option
 from dragoon.cli.output import Form, form_option, print_data, print_next
 from dragoon.diagnose import answers
 from dragoon.diagnose.explaining import (
@@ -44,17 +45,19 @@ _AFTER: Final = {
 @click.argument("what", metavar="claim/NAME|pod/NAME|gang/NAME")
 @objects.namespace_option
 @cluster_source.source_options
+@cluster_timeout_option
 @form_option
 def command(
     what: str,
     namespace: str | None,
     form: Form,
+    timeout: float,
     **source: Path | None,
 ) -> int:
     """Say why a claim, a pod or a gang has its devices, or why it waits and what would help."""
     one = objects.named(what, *_KINDS)
     space = objects.namespace_of(namespace, source["kubeconfig"], source["snapshot"])
-    found = _KINDS[one.kind](cluster_source.look(**source), space, one.name)
+    found = _KINDS[one.kind](cluster_source.look(**source, seconds=timeout), space, one.name)
     if form == "table":
         _print(found)
     else:

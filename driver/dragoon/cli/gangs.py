@@ -10,6 +10,7 @@ from dragoon.api.gang import SETTLED, GangObject
 from dragoon.cli import exits, objects
 from dragoon.cli.answers import print_section
 from dragoon.cli.asking import ask, kubeconfig_option
+from dragoon.cli.durations import cluster_timeout_option
 from dragoon.cli.output import (
     Cell,
     Form,
@@ -35,17 +36,22 @@ _namespace = click.option("-n", "--namespace", default=None, help="Only in this 
 @click.group(invoke_without_command=True)
 @_namespace
 @kubeconfig_option
+@cluster_timeout_option
 @list_form_option
 @click.pass_context
 def command(
-    ctx: click.Context, namespace: str | None, kubeconfig: Path | None, form: Form
+    ctx: click.Context,
+    namespace: str | None,
+    kubeconfig: Path | None,
+    timeout: float,
+    form: Form,
 ) -> int | None:
     """Show the gangs of the cluster: how many members run, and what they wait for."""
     if ctx.invoked_subcommand is not None:
         return None
     from dragoon.app import gang_view  # noqa: PLC0415 - half a second, not for --help
 
-    found = ask(kubeconfig, lambda api: gang_view.gangs_in(api, namespace))
+    found = ask(kubeconfig, lambda api: gang_view.gangs_in(api, namespace), timeout)
     if form == "name":
         print_names(objects.GANG, (one.name for one in found))
     elif form in {"table", "wide"}:
@@ -73,13 +79,14 @@ def command(
 @click.argument("name", metavar="gang/NAME")
 @objects.namespace_option
 @kubeconfig_option
-def show(name: str, namespace: str | None, kubeconfig: Path | None) -> int:
+@cluster_timeout_option
+def show(name: str, namespace: str | None, kubeconfig: Path | None, timeout: float) -> int:
     """Show one gang: why it waits, its conditions, where its members are."""
     from dragoon.app import gang_view  # noqa: PLC0415 - half a second, not for --help
 
     name = objects.named(name, objects.GANG, bare=objects.GANG).name
     space = objects.namespace_of(namespace, kubeconfig)
-    every = ask(kubeconfig, lambda api: gang_view.gangs_in(api, space))
+    every = ask(kubeconfig, lambda api: gang_view.gangs_in(api, space), timeout)
     found = next((one for one in every if one.name == name), None)
     if found is None:
         raise InvalidInputError(f"gang {space}/{name}: not found")
@@ -128,9 +135,16 @@ def release(
 )
 @objects.namespace_option
 @kubeconfig_option
+@cluster_timeout_option
 @form_option
 def make_room(
-    name: str, namespace: str | None, kubeconfig: Path | None, form: Form, *, evict: bool
+    name: str,
+    namespace: str | None,
+    kubeconfig: Path | None,
+    timeout: float,
+    form: Form,
+    *,
+    evict: bool,
 ) -> int:
     """Say which pods of lower priority would have to leave for a gang to fit.
 
@@ -141,7 +155,7 @@ def make_room(
 
     name = objects.named(name, objects.GANG, bare=objects.GANG).name
     space = objects.namespace_of(namespace, kubeconfig)
-    found = ask(kubeconfig, lambda api: room_view.room_for(api, space, name))
+    found = ask(kubeconfig, lambda api: room_view.room_for(api, space, name), timeout)
     asked = ask(kubeconfig, lambda api: room_view.evict(api, found.pods)) if evict else []
     if form == "table":
         click.echo(f"gang {found.gang}: {found.lines[0]}")

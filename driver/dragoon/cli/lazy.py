@@ -3,9 +3,12 @@
 import importlib
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +49,17 @@ class LazyGroup(click.Group):
         del ctx
         found = self.lazy.get(cmd_name)
         return found.load() if found else None
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> "list[CompletionItem]":
+        """Names and options to complete to, from the table: a shell asks at every key."""
+        from click.shell_completion import CompletionItem  # noqa: PLC0415 - not for --help
+
+        names = [
+            CompletionItem(name, help=one.text)
+            for name, one in self.lazy.items()
+            if name.startswith(incomplete) and not one.hidden
+        ]
+        return names + click.Command.shell_complete(self, ctx, incomplete)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The tables of the help text, one for each group, without importing anything."""

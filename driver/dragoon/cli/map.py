@@ -7,6 +7,7 @@ import click
 
 from dragoon.api.names import DRIVER_NAME
 from dragoon.cli import cluster_source, exits, settings
+from dragoon.cli.durations import cluster_timeout_option
 from dragoon.cli.output import print_data
 from dragoon.diagnose.mapping import as_data, draw, page
 from dragoon.diagnose.snapshot import ClusterSnapshot
@@ -38,18 +39,24 @@ _NODE: Final = "simulated"
     help="Draw one node with this simulated machine, without a cluster.",
 )
 @cluster_source.source_options
+@cluster_timeout_option
 def command(
     form: Literal["html", "json", "yaml"],
     driver_name: str,
     labels: tuple[str, ...],
     simulate: str | None,
+    timeout: float,
     **source: Path | None,
 ) -> int:
     """Draw the GPUs of the cluster: who holds what, and which gangs wait and why.
 
     Prints one HTML page that needs nothing else: dragoon map > map.html
     """
-    snapshot = _simulated(simulate, driver_name) if simulate else cluster_source.look(**source)
+    snapshot = (
+        _simulated(simulate, driver_name)
+        if simulate
+        else cluster_source.look(**source, seconds=timeout)
+    )
     found = draw(snapshot, driver=driver_name, labels=labels)
     if form == "html":
         click.echo(page(found), nl=False)

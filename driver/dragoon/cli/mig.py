@@ -11,7 +11,16 @@ from dragoon.app.mig_view import DividedCard
 from dragoon.app.patience import in_time
 from dragoon.cli import exits, settings
 from dragoon.cli.durations import timeout_option
-from dragoon.cli.output import Cell, Form, Row, form_option, print_data, print_next, print_table
+from dragoon.cli.output import (
+    Cell,
+    Form,
+    Row,
+    named_form_option,
+    print_data,
+    print_names,
+    print_next,
+    print_table,
+)
 
 _MIB_PER_GIB: Final = 1024
 
@@ -23,7 +32,7 @@ Object = dict[str, Any]
 @click.argument("what", type=click.Choice(["list", "profiles", "placements"]), default="list")
 @settings.setting_options(*hardware.SETTINGS, "driver_name", "kubelet_root", "state_dir")
 @timeout_option
-@form_option
+@named_form_option
 def command(what: What, form: Form, timeout: float, **options: Any) -> int:
     """Show how the GPUs of this node are divided by MIG.
 
@@ -36,12 +45,15 @@ def command(what: What, form: Form, timeout: float, **options: Any) -> int:
     objects = [one for card in division.cards for one in _OBJECTS[what](card)]
     if form == "table":
         print_table(_HEADERS[what], [_row(one) for one in objects])
+    elif form == "name":
+        kind = "profile" if what == "profiles" else "device"
+        print_names(kind, (one[kind] for one in objects))
     else:
-        kind = {"list": "MigInstanceList", "profiles": "MigProfileList"}.get(what)
+        list_kind = {"list": "MigInstanceList", "profiles": "MigProfileList"}.get(what)
         print_data(
             {
                 "apiVersion": "gpu.dragoon.dev/v1alpha1",
-                "kind": kind or "MigPlacementList",
+                "kind": list_kind or "MigPlacementList",
                 "items": objects,
             },
             form,

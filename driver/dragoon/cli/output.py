@@ -20,6 +20,7 @@ Tone = Literal["plain", "bad", "good", "faint"]
 
 _STYLES: Final[dict[Tone, str]] = {"plain": "", "bad": "red", "good": "green", "faint": "dim"}
 _GAP: Final = "  "
+_NAMES: Final = "name: KIND/NAME."
 
 
 def _form_option(*allowed: Form, text: str) -> Callable[[_Command], _Command]:
@@ -41,8 +42,14 @@ def form_option(command: _Command) -> _Command:
 
 def list_form_option(command: _Command) -> _Command:
     """Adds `-o` to a command that lists objects, with `wide` and `name` as kubectl has them."""
-    text = "How to print; wide: more columns, and why something is not known; name: KIND/NAME."
+    text = f"How to print; wide: more columns, and why something is not known; {_NAMES}"
     return _form_option("table", "wide", "name", "json", "yaml", text=text)(command)
+
+
+def named_form_option(command: _Command) -> _Command:
+    """The same without `wide`, where a table has everything."""
+    text = f"How to print; {_NAMES}"
+    return _form_option("table", "name", "json", "yaml", text=text)(command)
 
 
 @dataclass(frozen=True, slots=True)

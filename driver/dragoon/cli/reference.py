@@ -19,8 +19,12 @@ _CLI_INTRODUCTION: Final = """\
 Data goes to stdout, everything else to stderr. Piped output is plain text; scripts should take
 `-o json`, whose shape is that of the Kubernetes API, and not the tables. Commands that list objects
 know `-o wide`, with more columns and why something is not known, and `-o name`, with names as
-other commands take them and, as kubectl does it, without the namespace. Every command ends with one
-of the exit codes below.
+other commands take them and, as kubectl does it, without the namespace. `--timeout` bounds how long
+a driver, or an API server, is waited for. Every command ends with one of the exit codes below.
+
+`pip install .` in a checkout installs the command, as `dragoon` and as `kubectl dragoon`. In bash,
+`eval "$(_DRAGOON_COMPLETE=bash_source dragoon)"` completes its commands and options; the same with
+`zsh_source` in zsh, and `_DRAGOON_COMPLETE=fish_source dragoon | source` in fish.
 """
 _ROLES_INTRODUCTION: Final = "# Written by `dragoon reference roles`: what the code declares.\n"
 

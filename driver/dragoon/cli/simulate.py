@@ -9,6 +9,7 @@ import click
 from dragoon.api.visible import one_line
 from dragoon.cli import cluster_source, exits
 from dragoon.cli.answers import print_gang, print_placement, print_remedies, print_section
+from dragoon.cli.durations import cluster_timeout_option
 from dragoon.cli.manifest_source import manifest_options
 from dragoon.cli.output import (
     Cell,
@@ -32,16 +33,18 @@ _TONES: Final[dict[Verdict, Tone]] = {Verdict.PLACE: "good", Verdict.NEVER: "bad
 @click.command()
 @manifest_options
 @cluster_source.source_options
+@cluster_timeout_option
 @form_option
 def command(
     files: tuple[Path, ...],
     namespace: str,
     form: Form,
+    timeout: float,
     **source: Path | None,
 ) -> int:
     """Say what would be allocated if these files were applied; nothing is written."""
     manifests = Manifests.read(files, namespace=namespace)
-    found = simulate(cluster_source.look(**source), manifests)
+    found = simulate(cluster_source.look(**source, seconds=timeout), manifests)
     if form == "table":
         _print(found)
     else:

@@ -81,6 +81,39 @@ def test_help_imports_few_modules_beyond_click() -> None:
     assert ours - alone < 40
 
 
+def completed(*words: str) -> subprocess.CompletedProcess[str]:
+    """What a shell is told after these words, and on stderr which modules that took."""
+    code = (
+        "import atexit, sys; from dragoon.cli import main;"
+        "atexit.register(lambda: print(*sys.modules, file=sys.stderr)); main.run([])"
+    )
+    return subprocess.run(
+        [sys.executable, "-c", code],
+        env={
+            "PYTHONPATH": ":".join(sys.path),
+            "_DRAGOON_COMPLETE": "bash_complete",
+            "COMP_WORDS": " ".join(("dragoon", *words)),
+            "COMP_CWORD": str(len(words)),
+        },
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+
+
+def test_a_shell_completes_commands_without_importing_any() -> None:
+    found = completed("s")
+    assert found.stdout.split() == ["plain,status", "plain,simulate"]
+    assert not HEAVY & set(found.stderr.split())
+    assert "dragoon.cli.status" not in found.stderr
+
+
+def test_a_shell_completes_options() -> None:
+    assert completed("explain", "--kube").stdout == "plain,--kubeconfig\n"
+    assert completed("--de").stdout == "plain,--debug\n"
+
+
 def test_help_says_the_exit_codes(capsys: pytest.CaptureFixture[str]) -> None:
     assert main.run(["--help"]) == 0
     text = " ".join(capsys.readouterr().out.split())
@@ -264,7 +297,6 @@ def test_the_command_page_of_the_documentation_is_what_help_says() -> None:
     "words",
     [
         ("topo",),
-        ("mig",),
         ("explain", "pod/x"),
         ("check",),
         ("cdi", "show"),

@@ -82,6 +82,22 @@ def test_what_is_there_is_listed_with_its_claim_and_takes_its_placements(
     assert "3g.40gb at 4:4 (team-a/train)" in capsys.readouterr().out
 
 
+def test_names_are_those_that_other_commands_take(capsys: Capture, tmp_path: Path) -> None:
+    with rig(MACHINE, tmp_path) as machine:
+        address = machine.address(0)
+        machine.gpus.mig.set_mode(address, enabled=True)
+        machine.gpus.mig.create(address, "3g.40gb", Placement(4, 4))
+    where = ("--simulate-state", str(tmp_path / "machine.json"), "-o", "name")
+    assert main.run(["mig", *where]) == 0
+    assert capsys.readouterr().out == f"device/gpu-{address.slug}-mig-3g40gb-4\n"
+    assert main.run(["mig", "placements", *where]) == 0
+    assert f"device/gpu-{address.slug}-mig-1g10gb-6\n" in capsys.readouterr().out
+    assert main.run(["mig", "profiles", *where]) == 0
+    names = capsys.readouterr().out.split()
+    assert "profile/1g.10gb" in names
+    assert len(names) == len(set(names)), "eight cards have them, each is told once"
+
+
 def journaled(folder: Path, address: PciAddress, uuid: str) -> None:
     """A claim that has the instance."""
     paths = Paths("gpu.dragoon.dev", folder / "state", folder / "cdi")
