@@ -1,11 +1,12 @@
 """What a view says, asked in the words of the protocol. Pure; every function takes the view."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from typing import Any, Final
 
 from dragoon.allocator.contention import Contention, contentions, published
-from dragoon.allocator.model import PoolId
+from dragoon.allocator.model import Device, PoolId, Taint
+from dragoon.allocator.pools import PoolSlices
 from dragoon.allocator.snapshot import Snapshot
 from dragoon.allocator.usage import Hold, holds_of
 from dragoon.api import gang
@@ -57,11 +58,18 @@ def pool_id(pool: PlannedPool) -> PoolId:
 
 def is_same(one: Mapping[str, Any] | None, other: Mapping[str, Any]) -> bool:
     """Whether an allocation gives the same devices for the same requests as the planned one."""
-    return one is not None and _devices(one) == _devices(other)
+    if one is None:
+        return False
+    left, right = _results(one), _results(other)
+    return left == right or _devices(left) == _devices(right)
 
 
-def _devices(allocation: Mapping[str, Any]) -> set[tuple[str, ...]]:
-    results = (allocation.get("devices") or {}).get("results") or ()
+def _results(allocation: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
+    """The devices of an allocation, with the requests that they are for."""
+    return (allocation.get("devices") or {}).get("results") or ()
+
+
+def _devices(results: Iterable[Mapping[str, Any]]) -> set[tuple[str, ...]]:
     keys = ("request", "driver", "pool", "device", "shareID")
     return {tuple(result.get(key) or "" for key in keys) for result in results}
 
@@ -142,14 +150,11 @@ def held_pools(plan: Plan) -> tuple[PoolId, ...]:
 
 def overlaps(view: GangView) -> tuple[Contention, ...]:
     """What this round's claims hold, or would hold, together with others beyond what there is."""
-    more = [
-        hold
-        for planned in view.planned
-        if _is_unallocated(view, planned)
-        for hold in holds(view, planned)
-    ]
+    held = [(planned, holds(view, planned)) for planned in view.planned]
+    more = [hold for planned, its in held if _is_unallocated(view, planned) for hold in its]
+    pools = dict.fromkeys(hold.pool for _, its in held for hold in its)
     ours = {f"{view.gang.namespace}/{planned.name}" for planned in view.planned}
-    found = contentions(view.snapshot, round_pools(view), more)
+    found = contentions(view.snapshot, pools, more)
     return tuple(one for one in found if not ours.isdisjoint(one.claims))
 
 
@@ -171,32 +176,30 @@ def problems_of(
     planned: Iterable[PlannedClaim], snapshot: Snapshot, spoiled: AbstractSet[PoolId]
 ) -> Iterator[str]:
     """Why devices of these claims cannot be used. spoiled: pools with a device given twice."""
+    devices: dict[PoolId, Mapping[str, Device]] = {}
     for claim in planned:
-        for result in _results(claim):
-            problem = _problem(snapshot, result, spoiled)
-            if problem:
-                yield problem
+        for result in _results(claim.allocation):
+            pool = PoolId(result["driver"], result["pool"])
+            slices = snapshot.pools.get(pool)
+            if pool not in devices:
+                devices[pool] = published(slices)
+            device = devices[pool].get(result["device"])
+            if pool in spoiled:
+                yield f"pool {pool}: a device of it was given twice"
+            elif slices is None or device is None:
+                yield f"device {pool}/{result['device']} is not published any more"
+            elif taint := _keeping_off(slices, device, result):
+                yield f"device {pool}/{device.name} is tainted: {taint}"
 
 
-def _results(planned: PlannedClaim) -> Iterator[Mapping[str, Any]]:
-    yield from (planned.allocation.get("devices") or {}).get("results") or ()
-
-
-def _problem(snapshot: Snapshot, result: Mapping[str, Any], spoiled: AbstractSet[PoolId]) -> str:
-    pool = PoolId(result["driver"], result["pool"])
-    name = f"{pool}/{result['device']}"
-    if pool in spoiled:
-        return f"pool {pool}: a device of it was given twice"
-    slices = snapshot.pools.get(pool)
-    device = published(slices).get(result["device"])
-    if slices is None or device is None:
-        return f"device {name} is not published any more"
-    rules = [rule.taint for rule in slices.rules if rule.device in {None, device.name}]
-    tolerated = {one.get("key") or "" for one in result.get("tolerations") or ()}
-    for taint in (*device.taints, *rules):
-        if taint.effect in KEEPS_OFF and (tolerated | OURS).isdisjoint({"", taint.key}):
-            return f"device {name} is tainted: {taint}"
-    return ""
+def _keeping_off(slices: PoolSlices, device: Device, result: Mapping[str, Any]) -> Taint | None:
+    """A taint that the claim does not tolerate; the fences of gangs are none."""
+    tolerated = {one.get("key") or "" for one in result.get("tolerations") or ()} | OURS
+    if "" in tolerated:
+        return None
+    rules = (rule.taint for rule in slices.rules if rule.device in {None, device.name})
+    taints = (one for one in (*device.taints, *rules) if one.key not in tolerated)
+    return next((one for one in taints if one.effect in KEEPS_OFF), None)
 
 
 def broken(view: GangView, members: Iterable[PlannedMember]) -> str:
