@@ -1,11 +1,14 @@
 """Writes what became of claims into their status, and tells it once in an event.
 
-An observer of prepare: what it is told is put aside at once, and written later by `run`. What could
-not be written is tried again with growing pauses; what is newer replaces what waits. Each write
-starts from the claim as it is now and holds only if nobody wrote in between (409 otherwise).
+An observer of prepare: what it is told is put aside at once, and written later by `run`, which is
+woken only for what is due before it would wake by itself: each answer to the kubelet would wait for
+that. What could not be written is tried again with growing pauses; what is newer replaces what
+waits. Each write starts from the claim as it is now and holds only if nobody wrote in between (409
+otherwise).
 """
 
 import asyncio
+import threading
 from collections import OrderedDict, deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -111,6 +114,8 @@ class StatusWriter:
         self._pages: OrderedDict[str, _Page] = OrderedDict()
         self._changes = Changes(self._clock)
         self._loop: asyncio.AbstractEventLoop | None = None
+        self._loop_thread = 0
+        self._sleeps_until: float | None = None
         self._rest = asyncio.Event()
         self._kept = True
 
@@ -122,25 +127,46 @@ class StatusWriter:
         if isinstance(event, Finished | Compared | Ignored | Marked):
             self._inbox.append(event)
             self._rest.clear()
-            if self._loop is not None:
-                self._loop.call_soon_threadsafe(self._changes.announce)
+            if self._loop is None:
+                return
+            if threading.get_ident() == self._loop_thread:
+                self._look_in()
+            else:
+                self._loop.call_soon_threadsafe(self._look_in)
 
     async def run(self) -> None:
         """Writes for ever."""
+        self._loop_thread = threading.get_ident()
         self._loop = asyncio.get_running_loop()
         while True:
             seen = self._changes.count
-            while self._inbox:
-                self._take(self._inbox.popleft())
+            self._read_inbox()
             await asyncio.gather(*map(self._serve, self._due()))
             pause = self._pause()
             if pause and not self._inbox:
                 self._rest.set()
+                self._sleeps_until = self._clock.now() + pause
                 await self._changes.beyond(seen, pause)
+                self._sleeps_until = None
 
     async def flush(self) -> None:
         """Waits until run() has written what it was told so far, or has put it off."""
         await self._rest.wait()
+
+    def _look_in(self) -> None:
+        """Wakes `run` for what is due before it would wake; while it writes it is let be."""
+        until = self._sleeps_until
+        if until is None:
+            return
+        self._read_inbox()
+        if any(page.due is not None and page.due < until for page in self._pages.values()):
+            self._changes.announce()
+        else:
+            self._rest.set()
+
+    def _read_inbox(self) -> None:
+        while self._inbox:
+            self._take(self._inbox.popleft())
 
     def _take(self, event: Event | Marked) -> None:
         match event:

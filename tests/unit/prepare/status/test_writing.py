@@ -347,3 +347,32 @@ def test_only_what_concerns_claims_is_put_aside(scene: Scene) -> None:
     here = Desk(scene, scene.engine())
     here.writer.observe(Finished("unprepare", ClaimRef("n", "a", "u"), 0.1))
     assert repr(here.writer) == "<StatusWriter claims=0>"
+
+
+async def test_what_is_due_sooner_than_all_that_waits_is_not_kept_waiting(scene: Scene) -> None:
+    first, second = await scene.claim("a"), await scene.claim("b", result(1))
+    pace = Pace(prepared_s=0.2, released_s=30)
+    async with desk(scene, pace=pace) as here:
+        await here.engine.prepare(first)
+        await here.later(0.2)
+        await here.engine.unprepare(first)
+        await here.settle()
+        await here.engine.prepare(second)
+        assert await here.told(second) == []
+        await here.later(0.2)
+        assert await here.told(second) == [READY]
+        assert await here.statuses(first) != []
+        await here.later(30)
+        assert await here.statuses(first) == []
+
+
+async def test_what_a_thread_tells_a_writer_that_sleeps_is_written(scene: Scene) -> None:
+    claim = await scene.claim("a")
+    mark = Mark("Pressed", is_true=True, reason="High", message="nearly full")
+    async with desk(scene) as here:
+        await here.engine.prepare(claim)
+        await here.settle()
+        await asyncio.to_thread(here.writer.observe, Marked(claim, mark.type, (mark,)))
+        await here.settle()
+        (entry,) = await here.statuses(claim)
+    assert "Pressed" in [one["type"] for one in entry["conditions"]]
