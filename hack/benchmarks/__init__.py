@@ -1,4 +1,4 @@
 """Benchmarks against the real cluster of hack/cluster; each compares in one run and prints a ratio.
 
-May import dragoon and realcluster. Figures go to stdout, progress to stderr.
+May import dragoon, realcluster and testbed. Figures go to stdout, progress to stderr.
 """

@@ -21,6 +21,7 @@ _VERBS: Final = {
     "helm": frozenset(("install", "package", "template", "test", "uninstall", "upgrade")),
     "docker": frozenset(("build", "push")),
     "git": frozenset(("clone",)),
+    "pip": frozenset(("install",)),
     "containerd": frozenset(("config",)),
 }
 _SCRIPTS: Final = frozenset(one.name for one in (ROOT / "hack").iterdir() if one.is_file())
