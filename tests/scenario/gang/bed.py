@@ -287,16 +287,29 @@ class Bed:
 
     async def phase(self, name: str, phase: str) -> GangObject:
         """Waits for a phase."""
+        return await self._becomes(name, phase, lambda found: found.status.phase == phase)
+
+    async def waits(self, name: str) -> GangObject:
+        """Waits until a gang waits and the planner has said why: before that it waits, too."""
+
+        def is_planned(found: GangObject) -> bool:
+            return found.status.phase == "Waiting" and condition(found, "Placed")[0] == "False"
+
+        return await self._becomes(name, "Waiting, with a reason", is_planned)
+
+    async def _becomes(
+        self, name: str, what: str, holds: Callable[[GangObject], bool]
+    ) -> GangObject:
         seen: list[GangObject] = []
 
         async def reached() -> bool:
             found = await self.see(name)
             if found is not None:
                 seen[:] = [found]
-            return found is not None and found.status.phase == phase
+            return found is not None and holds(found)
 
         try:
-            await until(f"gang {name} is {phase}", reached)
+            await until(f"gang {name} is {what}", reached)
         except AssertionError as error:
             raise AssertionError(f"{error}; last seen {seen}") from None
         return seen[0]

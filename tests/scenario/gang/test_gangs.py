@@ -30,7 +30,7 @@ async def test_c45_a_gang_without_room_leaves_nothing_and_runs_as_soon_as_there_
         await bed.job("first", 2, template="pair")
         await bed.phase("first", "Running")
         await bed.job("second", 2, template="pair")
-        waiting = await bed.phase("second", "Waiting")
+        waiting = await bed.waits("second")
         assert condition(waiting, "Placed")[:2] == ("False", "NoRoom")
         assert waiting.status.waiting_for
         assert set(await bed.allocated()) == {
@@ -54,10 +54,10 @@ async def test_a_gang_that_does_not_fit_the_cluster_is_told_so_and_whether_nodes
     async with Bed(nodes=1).up() as bed, bed.controller():
         await bed.template("triple", 3)  # No three of the four are linked.
         await bed.job("odd", 1, template="triple")
-        gang = await bed.phase("odd", "Waiting")
+        gang = await bed.waits("odd")
         assert condition(gang, "Placed")[:2] == ("False", "Never")
         await bed.job("huge", 3, template="pair")
-        gang = await bed.phase("huge", "Waiting")
+        gang = await bed.waits("huge")
         assert condition(gang, "Placed")[:2] == ("False", "NoRoom")
         assert not await bed.allocated()
 

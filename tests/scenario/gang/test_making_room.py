@@ -41,7 +41,7 @@ async def crowded(bed: Bed, *, priority: int = 10) -> tuple[str, ...]:
         await bed.job("small", 2, template="pair")
         await bed.phase("small", "Running")
         await bed.job("high", 2, template="pair", priority=priority)
-        return (await bed.phase("high", "Waiting")).status.explanation
+        return (await bed.waits("high")).status.explanation
 
 
 async def test_the_cheapest_holders_of_lower_priority_are_told_printed_and_evicted(

@@ -81,7 +81,7 @@ async def test_a_gang_that_waits_is_not_planned_again_for_what_does_not_concern_
         await bed.job("first", 4, **only)
         await bed.phase("first", "Running")
         await bed.job("second", 4, **only)
-        await bed.phase("second", "Waiting")
+        await bed.waits("second")
         before = asked.count("team/second")
         elsewhere: dict[str, Any] = {"nodeSelector": {"pool": "b"}}
         for index in range(5):

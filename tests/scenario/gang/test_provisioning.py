@@ -83,7 +83,7 @@ async def test_a_gang_that_more_nodes_would_help_asks_for_them_and_is_placed_whe
 ):
     async with cluster() as bed:
         await bed.job("big", 4, template="pair", annotations=ASKS)
-        gang = await bed.phase("big", "Waiting")
+        gang = await bed.waits("big")
         assert condition(gang, "Placed")[:2] == ("False", "NoRoom")
         request = await asked(bed)
         assert request["spec"]["provisioningClassName"] == ATOMIC
@@ -154,7 +154,7 @@ async def test_nothing_is_asked_for_without_a_class_or_with_room() -> None:
         await bed.job("big", 4, template="pair")
         await bed.job("fits", 2, annotations=ASKS)
         await bed.phase("fits", "Running")
-        gang = await bed.phase("big", "Waiting")
+        gang = await bed.waits("big")
         assert gang.status.condition("Provisioned") is None
         assert not await requests(bed)
 

@@ -7,8 +7,8 @@ import aiohttp
 from dragoon.app.controller import Controller
 from dragoon.errors import ApiNotFoundError
 from dragoon.gang.admission_memory import POLICIES
-from dragoon.kube.memory import Admission
 from dragoon.kube.port import TAINT_RULES, Resource
+from dragoon.kube.writing import Admission
 from tests.scenario.gang.bed import Bed, until
 
 
