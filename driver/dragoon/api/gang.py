@@ -12,7 +12,7 @@ from typing import Any, Final, TypeVar
 
 import msgspec
 
-from dragoon.api.gang_plan import UNREADABLE, Plan, PlannedPool, Step, Wire
+from dragoon.api.gang_plan import UNREADABLE, Plan, PlannedPool, Step, Wire, unfolded
 from dragoon.errors import InvalidInputError
 
 GROUP: Final = "dragoon.dev"
@@ -281,7 +281,9 @@ def wire(part: Wire) -> dict[str, Any]:
 
 def _status(raw: Mapping[str, Any]) -> GangStatus:
     try:
-        return _read(raw, GangStatus, "status")
+        found = _read(raw, GangStatus, "status")
+        plan_ = None if found.plan is None else unfolded(found.plan)
+        return msgspec.structs.replace(found, plan=plan_)
     except InvalidInputError:
         plan = raw.get("plan")
         return GangStatus(plan=None if plan is None else _plan(plan))
@@ -289,7 +291,7 @@ def _status(raw: Mapping[str, Any]) -> GangStatus:
 
 def _plan(raw: Any) -> Plan:
     try:
-        return _read(raw, Plan, "status.plan")
+        return unfolded(_read(raw, Plan, "status.plan"))
     except InvalidInputError:
         return Plan(version=UNREADABLE, serial=0, step=Step.HOLD, since="")
 

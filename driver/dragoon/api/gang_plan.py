@@ -1,8 +1,10 @@
 """The journal of a gang's plan, `status.plan`: enough to go on, or to undo, after a crash.
 
-Members are readable; the allocations are packed (JSON, deflated, base64), for 512 members with 8
-GPUs each are 700 KB as text, and an object may have 1.5 MiB. `pack` and `unpack` are the only ones
-that know. A plan of a version that is not known is never touched.
+The allocations are packed (JSON, deflated, base64), for 512 members with 8 GPUs each are 700 KB as
+text, and an object may have 1.5 MiB: `pack` and `unpack`. The members are readable in small plans;
+those of large ones are packed too, for an API server takes 0.15 s to check and copy 512 of them at
+each write (0.01 s packed): `folded` and `unfolded`. A plan of a version that is not known is never
+touched.
 """
 
 import base64
@@ -11,17 +13,23 @@ import enum
 import zlib
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import msgspec
 
 from dragoon.errors import InvalidInputError
 
+_Packed = TypeVar("_Packed")
+
 PLAN_VERSION: Final = 1
 UNREADABLE: Final = 0
 """The version of a plan that cannot be read at all."""
 _LARGEST: Final = 64 * 2**20
-"""Bytes of unpacked allocations; more is no plan of ours."""
+"""Bytes of an unpacked text; more is no plan of ours."""
+_READABLE: Final = 32
+"""Members of a plan that stand in it as they are."""
+_FOLD: Final = "."
+"""Between allocations and members: no letter of base64."""
 
 
 class Step(enum.StrEnum):
@@ -99,6 +107,14 @@ class HeldMember(Wire, frozen=True, kw_only=True):
     vacated: str = ""
 
 
+class Placed(Wire, frozen=True, kw_only=True):
+    """What is folded of a large plan: its members and their pools."""
+
+    pools: tuple[PlannedPool, ...] = ()
+    members: tuple[PlannedMember, ...] = ()
+    held: tuple[HeldMember, ...] = ()
+
+
 class Plan(Wire, frozen=True, kw_only=True):
     """A plan and how far it has come.
 
@@ -109,7 +125,7 @@ class Plan(Wire, frozen=True, kw_only=True):
     held: those of earlier rounds. pools: of both. suspended: the UID of the Job that we suspended
     to release its pods, and have to resume. repaired: when a member was last evicted in order to
     be placed elsewhere (RFC 3339); repairs: how often.
-    packed: the allocations, see `unpack`.
+    packed: the allocations, see `unpack`; as it is written, also what `folded` put there.
     """
 
     version: int
@@ -146,21 +162,47 @@ def stamp(now: datetime) -> str:
 
 def pack(claims: Iterable[PlannedClaim]) -> str:
     """The allocations as a plan keeps them; the same claims give the same text."""
-    raw = msgspec.json.encode([msgspec.to_builtins(one) for one in claims], order="sorted")
-    return base64.b64encode(zlib.compress(raw, 6)).decode("ascii")
+    return _deflated([msgspec.to_builtins(one) for one in claims])
 
 
 def unpack(packed: str) -> tuple[PlannedClaim, ...]:
     """What `pack` was given. Raises InvalidInputError for anything else."""
-    if not packed:
-        return ()
+    return _inflated(packed, tuple[PlannedClaim, ...]) if packed else ()
+
+
+def folded(plan: Plan) -> Plan:
+    """A plan as it is written: the members of a large one in `packed`, behind the allocations."""
+    if len(plan.members) + len(plan.held) <= _READABLE:
+        return plan
+    placed = Placed(pools=plan.pools, members=plan.members, held=plan.held)
+    packed = f"{plan.packed}{_FOLD}{_deflated(msgspec.to_builtins(placed))}"
+    return msgspec.structs.replace(plan, pools=(), members=(), held=(), packed=packed)
+
+
+def unfolded(plan: Plan) -> Plan:
+    """A plan as it is worked with. Raises InvalidInputError for what `folded` did not make."""
+    packed, fold, text = plan.packed.partition(_FOLD)
+    if not fold:
+        return plan
+    placed = _inflated(text, Placed)
+    return msgspec.structs.replace(
+        plan, pools=placed.pools, members=placed.members, held=placed.held, packed=packed
+    )
+
+
+def _deflated(found: Any) -> str:
+    raw = msgspec.json.encode(found, order="sorted")
+    return base64.b64encode(zlib.compress(raw, 6)).decode("ascii")
+
+
+def _inflated(text: str, kind: type[_Packed]) -> _Packed:
     inflate = zlib.decompressobj()
     try:
-        raw = inflate.decompress(base64.b64decode(packed, validate=True), _LARGEST)
+        raw = inflate.decompress(base64.b64decode(text, validate=True), _LARGEST)
         if not inflate.eof:
             raise InvalidInputError(
                 f"Gang: status.plan.packed: more than {_LARGEST} bytes, or cut short"
             )
-        return msgspec.json.decode(raw, type=tuple[PlannedClaim, ...])
+        return msgspec.json.decode(raw, type=kind)
     except (binascii.Error, zlib.error, ValueError, msgspec.DecodeError) as error:
         raise InvalidInputError(f"Gang: status.plan.packed: {error}") from error

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 import yaml
 
@@ -229,6 +230,17 @@ async def test_no_field_of_a_gang_is_dropped(place: Place) -> None:
         GANGS, "every", {"status": wire(status)}, namespace=place.namespace, subresource="status"
     )
     assert gang_of(found).status == status
+
+
+async def test_the_members_of_a_large_plan_are_not_dropped(place: Place) -> None:
+    members = tuple(
+        gang_plan.PlannedMember(pod=f"p{index}", uid=f"u{index}", node=f"n{index}")
+        for index in range(512)
+    )
+    plan = msgspec.structs.replace(a_plan(), members=members)
+    await place.api.create(GANGS, gang_body(place, "large", {"size": 1}))
+    found = await _patch_status(place, "large", {"plan": wire(gang_plan.folded(plan))})
+    assert found.status.plan == plan
 
 
 async def test_every_phase_and_step_is_allowed(place: Place) -> None:

@@ -5,7 +5,18 @@ import pytest
 
 from dragoon.api import gang
 from dragoon.api.gang import GangSpec, Owner, gang_of, wire
-from dragoon.api.gang_plan import PLAN_VERSION, Plan, PlannedClaim, Step, pack, unpack
+from dragoon.api.gang_plan import (
+    PLAN_VERSION,
+    HeldMember,
+    Plan,
+    PlannedClaim,
+    PlannedMember,
+    PlannedPool,
+    Step,
+    folded,
+    pack,
+    unpack,
+)
 from dragoon.errors import InvalidInputError
 
 META = {"name": "g", "namespace": "team", "uid": "u"}
@@ -115,3 +126,47 @@ def test_512_members_with_8_gpus_fit_into_an_object() -> None:
 def test_a_damaged_journal_is_told_and_never_half_read(packed: str) -> None:
     with pytest.raises(InvalidInputError, match=r"status\.plan\.packed"):
         unpack(packed)
+
+
+def _plan(members: int, held: int = 0, packed: str = "") -> Plan:
+    return Plan(
+        version=PLAN_VERSION,
+        serial=1,
+        step=Step.COMMIT,
+        since="",
+        pools=tuple(PlannedPool(driver="d", pool=f"n{index}") for index in range(members)),
+        members=tuple(
+            PlannedMember(pod=f"p{index}", uid=f"u{index}", node=f"n{index}", claims=(f"c{index}",))
+            for index in range(members)
+        ),
+        held=tuple(HeldMember(pod=f"h{index}", uid=f"v{index}", node="n") for index in range(held)),
+        packed=packed,
+    )
+
+
+def _read_back(plan: Plan) -> Plan | None:
+    status = {"plan": wire(folded(plan))}
+    return gang_of({"metadata": META, "spec": {"size": 1}, "status": status}).status.plan
+
+
+@pytest.mark.parametrize(("members", "held"), [(0, 0), (32, 0), (33, 0), (0, 33), (20, 20)])
+@pytest.mark.parametrize("packed", ["", pack(CLAIMS)])
+def test_a_plan_of_any_size_is_read_as_it_was_written(members: int, held: int, packed: str) -> None:
+    plan = _plan(members, held, packed)
+    assert _read_back(plan) == plan
+
+
+def test_a_small_plan_is_readable_and_a_large_one_has_few_fields_for_the_api_server() -> None:
+    assert wire(folded(_plan(32)))["members"][0]["pod"] == "p0"
+    large = wire(folded(_plan(512)))
+    assert not {"pools", "members", "held"} & large.keys()
+    assert large == wire(folded(_plan(512)))
+    assert len(large["packed"]) < 20_000
+
+
+def test_a_large_plan_whose_members_are_damaged_is_there_and_not_known() -> None:
+    raw = wire(folded(_plan(40, packed=pack(CLAIMS))))
+    raw["packed"] = raw["packed"][:-8]
+    found = gang_of({"metadata": META, "spec": {"size": 1}, "status": {"plan": raw}}).status.plan
+    assert found is not None
+    assert not found.is_known

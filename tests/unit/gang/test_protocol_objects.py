@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from dragoon.api.gang import gang_of
 from dragoon.api.gang_plan import PLAN_VERSION, Plan, PlannedMember, PlannedPool, Step
 from dragoon.errors import ApiNotFoundError
 from dragoon.gang.protocol.actions import (
@@ -334,6 +335,25 @@ async def test_a_journal_leaves_nothing_of_the_plan_before() -> None:
     }
     assert stale.conflicts == 1
     assert "plan" not in third.written[0][1]["status"]
+
+
+@pytest.mark.parametrize(("before", "after"), [(2, 40), (40, 2), (40, 50)])
+async def test_a_plan_that_grows_or_shrinks_is_read_as_it_was_journaled(
+    before: int, after: int
+) -> None:
+    api = MemoryApi()
+    gang = await api.create(GANGS, _gang())
+    for size in (before, after):
+        plan = Plan(
+            version=PLAN_VERSION,
+            serial=size,
+            step=Step.FENCE,
+            since="2026-01-01T00:00:00Z",
+            pools=(PlannedPool(driver="d", pool="p"),),
+            members=tuple(PlannedMember(pod=f"p{n}", uid=f"u{n}", node="n") for n in range(size)),
+        )
+        ((_, gang),) = (await Executor(api).execute([Journal(ref(gang), plan)])).written
+        assert gang_of(gang).status.plan == plan
 
 
 def _gang() -> Raw:

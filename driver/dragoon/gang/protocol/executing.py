@@ -11,7 +11,7 @@ from functools import singledispatchmethod
 from typing import Any, Final
 
 from dragoon.api.gang import wire
-from dragoon.api.gang_plan import Plan
+from dragoon.api.gang_plan import Plan, folded
 from dragoon.api.names import FINALIZER
 from dragoon.errors import ApiConflictError, ApiNotFoundError, DragoonError
 from dragoon.gang.protocol.actions import (
@@ -228,5 +228,5 @@ def _whole(plan: Plan | None) -> Mapping[str, Any] | None:
     """A plan as a merge patch that leaves nothing of the one before."""
     if plan is None:
         return None
-    found = wire(plan)
+    found = wire(folded(plan))
     return {name: found.get(name) for name in Plan.__struct_encode_fields__}
