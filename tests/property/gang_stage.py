@@ -7,10 +7,10 @@ from typing import Any
 from dragoon.api.gang_plan import Step
 from dragoon.gang.protocol.model import GangView, Kind, Settings
 from dragoon.kube.faults import Call
-from dragoon.kube.port import GANGS, JOBS, PODS, TAINT_RULES
+from dragoon.kube.port import CLAIMS, GANGS, JOBS, PODS, TAINT_RULES
 from tests.property.gang_cluster import NAMESPACE, Cluster
 from tests.property.gang_pilot import Pilot
-from tests.property.gang_scheduler import Raw
+from tests.property.gang_scheduler import Raw, devices_of
 
 _ROUNDS = 200
 
@@ -95,12 +95,37 @@ class Stage:
         """The evictions so far."""
         return [call for call in self.calls if call.subresource == "eviction"]
 
-    async def given_twice(self) -> Raw:
-        """A stranger's claim lands on the gang's device after our write; its pod."""
-        stranger = await self.cluster.create_pod()
+    async def claim_of(self, pod: Raw) -> Raw:
+        """The claim that was made for a pod."""
+        uid = pod["metadata"]["uid"]
+        (found,) = (
+            claim
+            for claim in await self.all(CLAIMS)
+            for owner in claim["metadata"].get("ownerReferences") or ()
+            if owner["uid"] == uid
+        )
+        return found
+
+    async def rival(self) -> Raw:
+        """A stranger's pod for which kube-scheduler has decided and not written yet."""
+        pod = await self.cluster.create_pod()
         await self.parts()
         await self.cluster.scheduler.sync()
         await self.cluster.scheduler.attempt()
+        return pod
+
+    async def undone(self) -> None:
+        """The round is over and has left nothing: no allocation, nomination, rule."""
+        await self.pilot_until(lambda view: view.plan is None)
+        assert await self.all(TAINT_RULES) == ()
+        assert [claim for claim in await self.all(CLAIMS) if devices_of(claim)] == []
+        for pod in await self.cluster.crew():
+            assert pod["spec"]["schedulingGates"]
+            assert "nominatedNodeName" not in pod["status"]
+
+    async def given_twice(self) -> Raw:
+        """A stranger's claim lands on the gang's device after our write; its pod."""
+        stranger = await self.rival()
         await self.pilot_until(at(Step.VERIFY))
         await self.cluster.scheduler.land()
         return stranger

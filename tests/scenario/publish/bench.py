@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from dragoon.api.slice_validation import check_pool, check_slice
-from dragoon.gpu.model import Inventory
+from dragoon.gpu.model import Inventory, LostGpu
 from dragoon.kube.faults import Call
 from dragoon.kube.memory import MemoryApi
 from dragoon.kube.port import NODES, SLICES, Object
@@ -17,7 +17,7 @@ from dragoon.publish.offer import Offer
 from dragoon.publish.pacing import Pace
 from dragoon.publish.publisher import Publisher
 from dragoon.telemetry.metrics import Metrics
-from tests.unit.publish.nodes import DRIVER, NODE, gpu, inventory
+from tests.unit.publish.nodes import DRIVER, NODE, address, gpu, inventory
 
 FAST = Pace(
     wipe=0.005,
@@ -30,7 +30,9 @@ FAST = Pace(
 )
 WRITES = {"create", "replace", "patch", "delete"}
 FINE = build(inventory()).devices
+MANY = tuple(Device(f"gpu-{n:03d}", {"type": {"string": "gpu"}}, {}) for n in range(130))
 MORE = build(inventory(gpu(0), gpu(1), gpu(2))).devices
+LOST = build(inventory(gpu(0), lost=(LostGpu(address(1), "no answer"),))).devices
 
 
 async def until(condition: Callable[[], bool | Awaitable[bool]], within: float = 60.0) -> None:

@@ -18,13 +18,6 @@ from tests.unit.publish.nodes import DRIVER, NODE, attribute, gpu, inventory, ma
 H100 = machine("dgx-h100")
 
 
-@pytest.fixture
-async def bench() -> Bench:
-    made = Bench()
-    await made.node()
-    return made
-
-
 @contextlib.asynccontextmanager
 async def offering(
     bench: Bench, found: Inventory, interval: float = 0.02

@@ -12,7 +12,7 @@ from dragoon.gang.protocol.fencing import longest_wait
 from dragoon.gang.protocol.model import Backlog, OnStuck, Settings
 from dragoon.kube.port import CLAIMS, GANGS, JOBS, NODES, PODS, TAINT_RULES
 from tests.property.gang_cluster import NAMESPACE
-from tests.property.gang_scheduler import Raw, devices_of, node_of, pinned_to
+from tests.property.gang_scheduler import devices_of, node_of, pinned_to
 from tests.property.gang_stage import Stage, at, running
 
 
@@ -81,10 +81,7 @@ def test_point_2_the_wait_follows_what_is_in_flight(
 async def test_point_2_only_what_is_free_after_the_wait_is_written() -> None:
     stage = Stage(nodes=1, gpus=2)
     await stage.start(1)
-    await stage.cluster.create_pod()
-    await stage.parts()
-    await stage.cluster.scheduler.sync()
-    await stage.cluster.scheduler.attempt()
+    await stage.rival()
     await stage.pilot_until(at(Step.WAIT))
     await stage.cluster.scheduler.land()
 
@@ -97,10 +94,7 @@ async def test_point_2_only_what_is_free_after_the_wait_is_written() -> None:
 async def test_point_2_the_wait_ends_when_all_is_decided_but_not_before_a_second() -> None:
     stage = Stage(nodes=1, gpus=4)
     await stage.start(1)
-    await stage.cluster.create_pod()
-    await stage.parts()
-    await stage.cluster.scheduler.sync()
-    await stage.cluster.scheduler.attempt()
+    await stage.rival()
     await stage.pilot_until(lambda view: at(Step.WAIT)(view) and view.wait is not None)
     begun = stage.pilot.wait
     assert begun is not None
@@ -227,7 +221,7 @@ async def test_point_7_a_clear_that_was_decided_on_an_older_claim_does_nothing()
         lambda view: at(Step.RELEASE)(view) and view.listed and bool(stage.pilot.pending)
     )
     (pod,) = await stage.cluster.crew()
-    (kept,) = [one for one in await stage.all(CLAIMS) if _is_of(one, pod)]
+    kept = await stage.claim_of(pod)
     name = kept["metadata"]["name"]
     labels = {"metadata": {"labels": {"touched": "yes"}}}
     await stage.cluster.api.patch(CLAIMS, name, labels, namespace=NAMESPACE)
@@ -366,8 +360,3 @@ async def test_point_12_ungating_leaves_the_scheduling_group_as_it_is() -> None:
     assert pod["spec"]["schedulingGroup"] == {"podGroupName": "native"}
     assert GATE not in [gate["name"] for gate in pod["spec"]["schedulingGates"]]
     assert pinned_to(pod) == ["node-0"]
-
-
-def _is_of(claim: Raw, pod: Raw) -> bool:
-    uids = {owner["uid"] for owner in claim["metadata"]["ownerReferences"]}
-    return pod["metadata"]["uid"] in uids

@@ -5,15 +5,8 @@ from itertools import count
 from typing import Any
 
 from dragoon.allocator import ClusterState
-from dragoon.allocator.gang import (
-    GangAsk,
-    NodeFacts,
-    Outcome,
-    PlacementSnapshot,
-    PodAsk,
-    plan,
-)
-from tests.unit.allocator.objects import DRIVER, GPU_CLASS, Raw, class_of, device, slice_of
+from dragoon.allocator.gang import GangAsk, NodeFacts, Outcome, PlacementSnapshot, PodAsk, plan
+from tests.unit.allocator.objects import DRIVER, GPU_CLASS, Raw, class_of, device, holding, slice_of
 
 GROUP = f"{DRIVER}/nvlinkDomain"
 CLIQUE = f"{DRIVER}/fabricClique"
@@ -166,3 +159,20 @@ def devices_of(outcome: Outcome) -> dict[str, list[str]]:
         )
         for one in getattr(outcome, "placements", ())
     }
+
+
+PAIRS = ("a", "a", "b", "b", "c", "c", "d", "d")
+
+
+def two_nodes_of_pairs(*held: Raw) -> PlacementSnapshot:
+    other = tuple(f"{one}'" for one in PAIRS)
+    return snapshot(
+        [node("n1"), node("n2")],
+        [*slices_of("n1", gpus(*PAIRS)), *slices_of("n2", gpus(*other))],
+        held,
+    )
+
+
+def busy(pairs: int, on: str) -> list[Raw]:
+    names = [f"gpu-{index}" for index in range(2 * pairs)]
+    return [holding(*names, pool=f"{on}/gpu", name=f"busy-{on}")]
