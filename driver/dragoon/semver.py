@@ -8,7 +8,7 @@ the lenient form. Every number fits 64 bits without sign, as it must in Kubernet
 
 import re
 from dataclasses import dataclass
-from functools import total_ordering
+from functools import lru_cache, total_ordering
 from typing import Final
 
 from dragoon.errors import InvalidInputError
@@ -71,10 +71,11 @@ class Version:
         return self.major, self.minor, self.patch, not identifiers, identifiers
 
 
+@lru_cache(maxsize=1024)
 def parse(text: str) -> Version:
     """Reads a strict version such as `580.95.5` or `1.0.0-rc.1+build`.
 
-    Raises InvalidInputError for anything else, also for leading zeros and for two or four parts.
+    All devices of a fleet have a few versions: each is read once. Raises InvalidInputError for anything else, also for leading zeros and for two or four parts.
     """
     found = _VERSION.fullmatch(text)
     if found is None:
