@@ -6,6 +6,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from dragoon.api.claims import ClaimRef
 from dragoon.api.forms import Form
 from dragoon.gpu.mig import MigCard, MigInstance
 from dragoon.gpu.mig_memory import MemoryCard, MemoryMigCards
@@ -13,6 +14,7 @@ from dragoon.gpu.model import Inventory, MigMode, Placement
 from dragoon.gpu.naming import mig_name
 from dragoon.prepare.effects_memory import MemoryEffects
 from dragoon.prepare.engine import Engine
+from dragoon.prepare.injection import Injected, inject
 from dragoon.prepare.journal import Entry, Journal
 from tests.unit.gpu.rig import one_card
 from tests.unit.prepare.scene import Scene, gpu, result, settings
@@ -82,3 +84,14 @@ class MigScene(Scene):
     def entries(self) -> tuple[Entry, ...]:
         """What the journal says."""
         return Journal(MemoryEffects(self.disk), PATHS).contents().entries
+
+
+def inside(scene: MigScene, claim: ClaimRef, *ids: str) -> Injected:
+    """What a container gets."""
+    documents = [d for p, d in scene.disk.files().items() if p.parent == PATHS.cdi_folder]
+    return inject(documents, ids)
+
+
+async def ids(engine: Engine, claim: ClaimRef) -> tuple[str, ...]:
+    """The CDI names that the kubelet is answered."""
+    return tuple(i for one in await engine.prepare(claim) for i in one.cdi_ids)

@@ -213,3 +213,10 @@ async def until(condition: Callable[[], bool]) -> None:
     """Lets the loop run until a condition holds; the test's own time-out ends it otherwise."""
     while not condition():  # noqa: ASYNC110 - the condition is of threads too, not of one loop
         await asyncio.sleep(0.001)
+
+
+async def pass_time(scene: Scene, task: asyncio.Task[Any]) -> None:
+    """Moves the clock, step by step, until a task ends."""
+    while not task.done():
+        await until(lambda: task.done() or scene.clock.sleeping > 0)
+        scene.clock.advance(0.5)

@@ -1,50 +1,23 @@
 """How calls of the kubelet are met: the points of kubelet-tried.md section 0 that concern prepare."""
 
 import asyncio
-from typing import Any
 
 import pytest
 
 from dragoon.api.claims import ClaimRef
 from dragoon.errors import (
-    ApiForbiddenError,
-    ApiUnavailableError,
     ClaimGoneError,
-    ClaimInUseError,
-    ClaimNotAllocatedError,
     DeviceBusyError,
     DeviceLostError,
     DragoonError,
-    HardwareError,
     InvalidInputError,
     UnknownDeviceError,
 )
 from dragoon.gpu.model import Inventory
-from dragoon.kube.port import CLAIMS, PODS
+from dragoon.kube.port import CLAIMS
 from dragoon.prepare.effects_memory import MemoryEffects
 from dragoon.prepare.observing import Finished, Waiting
-from tests.unit.prepare.scene import (
-    GatedEffects,
-    Scene,
-    device,
-    ended,
-    gpu,
-    inventory,
-    result,
-    until,
-)
-
-
-@pytest.fixture
-def scene() -> Scene:
-    return Scene()
-
-
-async def pass_time(scene: Scene, task: asyncio.Task[Any]) -> None:
-    """Moves the clock, step by step, until a task ends."""
-    while not task.done():
-        await until(lambda: task.done() or scene.clock.sleeping > 0)
-        scene.clock.advance(0.5)
+from tests.unit.prepare.scene import GatedEffects, Scene, device, gpu, pass_time, result, until
 
 
 async def test_point_1_what_may_pass_is_waited_for_inside_the_call(scene: Scene) -> None:
@@ -293,154 +266,3 @@ async def test_other_devices_of_a_reallocated_claim_wait_for_its_own_unprepare(
     await engine.unprepare(claim)
 
     assert [one.device for one in await call] == [device(2)]
-
-
-async def test_c42_a_claim_of_other_drivers_is_an_empty_success_without_a_trace(
-    scene: Scene,
-) -> None:
-    engine = await scene.started()
-    claim = await scene.claim("nic", result(0, driver="dra.net"))
-    assert await engine.prepare(claim) == ()
-    assert scene.files == {}
-
-
-async def test_a_claim_without_allocation_is_waited_for(scene: Scene) -> None:
-    engine = await scene.started()
-    claim = await scene.claim("one")
-    await scene.deallocate(claim)
-    call = asyncio.create_task(engine.prepare(claim))
-    await until(lambda: scene.clock.sleeping > 0)
-    await scene.allocate(claim, result(1))
-    await pass_time(scene, call)
-    assert call.result()[0].device == device(1)
-
-    await scene.deallocate(claim)
-    call = asyncio.create_task(engine.prepare(claim))
-    await pass_time(scene, call)
-    with pytest.raises(ClaimNotAllocatedError):
-        call.result()
-
-
-async def test_c50_a_claim_that_cannot_be_read_is_a_retryable_error_and_leaves_nothing(
-    scene: Scene,
-) -> None:
-    engine = await scene.started()
-    claim = await scene.claim("one")
-    scene.api.faults.fail(times=None)
-
-    call = asyncio.create_task(engine.prepare(claim))
-    await pass_time(scene, call)
-
-    with pytest.raises(ApiUnavailableError) as caught:
-        call.result()
-    assert caught.value.retryable
-    assert 40 <= scene.clock.now() < 44
-    assert scene.files == {}
-
-
-async def test_c50_an_api_server_that_never_answers_does_not_hold_a_call_for_ever(
-    scene: Scene,
-) -> None:
-    engine = await scene.started(api_patience_s=0.01)
-    claim = await scene.claim("one")
-    hang = scene.api.faults.hang(times=1)
-    call = asyncio.create_task(engine.prepare(claim))
-    await pass_time(scene, call)
-    assert call.result()
-    assert hang.hits == 1
-
-
-async def test_c50_a_missing_permission_is_told_at_once(scene: Scene) -> None:
-    engine = await scene.started()
-    claim = await scene.claim("one")
-    scene.api.faults.fail(error=lambda: ApiForbiddenError("no", status=403))
-    with pytest.raises(ApiForbiddenError):
-        await engine.prepare(claim)
-
-
-@pytest.mark.parametrize("fault", ["fail", "hang"])
-async def test_c50_unprepare_works_without_the_api(scene: Scene, fault: str) -> None:
-    engine = await scene.started(api_patience_s=0.01)
-    claim = await scene.claim("one")
-    await scene.pod("user", claim)
-    await engine.prepare(claim)
-    ordered = getattr(scene.api.faults, fault)(times=None)
-
-    await engine.unprepare(claim)
-
-    assert ordered.hits
-    assert scene.files == {}
-
-
-async def test_a_hung_driver_is_told_and_holds_nothing(scene: Scene) -> None:
-    async def hang() -> Inventory:
-        await asyncio.Event().wait()
-        raise AssertionError
-
-    engine = await scene.started(look=hang, hardware_patience_s=0.01, wait_s=0.0)
-    claim = await scene.claim("one")
-    with pytest.raises(HardwareError, match="does not answer") as caught:
-        await engine.prepare(claim)
-    assert caught.value.retryable
-
-
-async def test_a_missing_device_file_is_waited_for(scene: Scene) -> None:
-    scene.gpus.found = inventory(simulated=False)
-    engine = await scene.started()
-    call = asyncio.create_task(engine.prepare(await scene.claim("one")))
-    await until(lambda: scene.clock.sleeping > 0)
-    assert "/dev/nvidia0 does not exist" in str(scene.told(Waiting)[0].reason)
-    assert scene.files == {}
-
-    host = MemoryEffects(scene.disk)
-    host.make_folder(scene.root.parent / "dev", 0o755)
-    host.write(scene.root.parent / "dev/nvidia0", b"", 0o666)
-    await pass_time(scene, call)
-    assert call.result()
-
-
-async def test_c28_unprepare_is_refused_while_a_pod_here_runs_with_the_claim(scene: Scene) -> None:
-    engine = await scene.started()
-    claim = await scene.claim("shared")
-    await scene.pod("first", claim)
-    await scene.pod("elsewhere", claim, node="node-b")
-    await engine.prepare(claim)
-    before = scene.files
-
-    call = asyncio.create_task(engine.unprepare(claim))
-    await pass_time(scene, call)
-
-    with pytest.raises(ClaimInUseError, match=r"by team-a/first \(") as caught:
-        call.result()
-    assert caught.value.retryable
-    assert scene.files == before
-
-
-async def test_unprepare_of_a_pod_whose_end_is_not_reported_yet_waits_for_the_report(
-    scene: Scene,
-) -> None:
-    engine = await scene.started()
-    claim = await scene.claim("one")
-    pod = await scene.pod("job", claim)
-    await engine.prepare(claim)
-
-    call = asyncio.create_task(engine.unprepare(claim))
-    await until(lambda: scene.clock.sleeping > 0)
-    pod["status"]["containerStatuses"] = [ended()]
-    await scene.api.replace(PODS, pod, subresource="status")
-    await pass_time(scene, call)
-
-    call.result()
-    assert scene.clock.now() < 3
-    assert scene.files == {}
-
-
-async def test_unprepare_of_what_was_never_answered_asks_nobody(scene: Scene) -> None:
-    engine = await scene.started()
-    claim = await scene.claim("one")
-    await scene.pod("user", claim)
-    scene.api.faults.calls.clear()
-
-    await engine.unprepare(claim)
-
-    assert scene.api.faults.calls == []

@@ -3,16 +3,9 @@
 import json
 from pathlib import Path
 
-import pytest
-
 from dragoon.prepare.effects import HostEffects
 from dragoon.prepare.port import PreparedDevice, Preparer
 from tests.unit.prepare.scene import POOL, Scene, device, gpu, result
-
-
-@pytest.fixture
-def scene() -> Scene:
-    return Scene()
 
 
 async def test_a_claim_is_prepared_and_taken_back_on_a_real_file_system(tmp_path: Path) -> None:

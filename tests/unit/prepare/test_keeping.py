@@ -1,43 +1,18 @@
-"""Keeping node, journal and API server in agreement: tidying, reconciling, reboots."""
+"""Keeping node, journal and API server in agreement: tidying, reconciling, broken entries."""
 
-import asyncio
 import errno
 import hashlib
 import json
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 
-from dragoon.api.claims import claim_ref
-from dragoon.errors import DeviceBusyError, DeviceLostError, StateError
-from dragoon.gpu.model import Inventory
-from dragoon.kube.port import CLAIMS
-from dragoon.prepare.effects_memory import Crash, Faults, MemoryEffects
-from dragoon.prepare.engine import Engine
+from dragoon.errors import DeviceBusyError, StateError
+from dragoon.prepare.effects_memory import Faults, MemoryEffects
 from dragoon.prepare.observing import Counted, Repaired, Reported, Swept
 from dragoon.prepare.paths import temporary
-from tests.unit.prepare.scene import Scene, device, gpu, result, settings, until
-
-PATHS = settings(Path("/node")).paths
-
-
-@pytest.fixture
-def scene() -> Scene:
-    return Scene()
-
-
-async def run(scene: Scene, engine: Engine) -> asyncio.Task[None]:
-    """Starts the loops of an engine."""
-    task = asyncio.create_task(engine.run())
-    await until(lambda: scene.clock.sleeping == 2)
-    return task
-
-
-async def a_pass(scene: Scene, seconds: float) -> None:
-    """Lets the loops do what is due within that time."""
-    scene.clock.advance(seconds)
-    await until(lambda: scene.clock.sleeping == 2)
+from tests.unit.prepare.keeping import PATHS, a_pass, keep_going
+from tests.unit.prepare.scene import Scene, device, result
 
 
 async def test_point_9_and_c29_a_lost_or_changed_spec_is_back_within_a_second(
@@ -46,7 +21,7 @@ async def test_point_9_and_c29_a_lost_or_changed_spec_is_back_within_a_second(
     engine = await scene.started()
     claim = await scene.claim("one")
     await engine.prepare(claim)
-    loops = await run(scene, engine)
+    loops = await keep_going(scene, engine)
     await a_pass(scene, 1)
     before = scene.files
     outside = MemoryEffects(scene.disk)
@@ -71,7 +46,7 @@ async def test_nothing_is_read_or_written_while_nothing_changes(scene: Scene) ->
     engine = scene.engine(effects)
     await engine.start()
     await engine.prepare(await scene.claim("one"))
-    loops = await run(scene, engine)
+    loops = await keep_going(scene, engine)
     await a_pass(scene, 1)
     done, told = len(effects.performed), len(scene.events)
 
@@ -85,7 +60,7 @@ async def test_nothing_is_read_or_written_while_nothing_changes(scene: Scene) ->
 async def test_the_number_of_prepared_claims_is_told(scene: Scene) -> None:
     engine = await scene.started()
     claim = await scene.claim("one")
-    loops = await run(scene, engine)
+    loops = await keep_going(scene, engine)
     await engine.prepare(claim)
     await a_pass(scene, 1)
     await engine.unprepare(claim)
@@ -205,152 +180,6 @@ async def test_c32_a_claim_whose_entry_is_broken_is_unprepared_all_the_same(
     assert scene.files == {}
 
 
-async def test_c20_after_a_reboot_claims_are_prepared_again_with_the_same_answer(
-    scene: Scene,
-) -> None:
-    engine = await scene.started()
-    claim = await scene.claim("one")
-    answer = await engine.prepare(claim)
-    scene.disk.reboot("boot-2", wiped=[PATHS.cdi_folder])
-
-    engine = await scene.started()
-    assert not any(name.startswith("cdi/") for name in scene.files), "not before it is asked for"
-    assert await engine.prepare(claim) == answer
-    assert f"cdi/{PATHS.spec(claim.uid).name}" in scene.files
-
-
-async def test_c20_a_spec_that_outlived_a_reboot_is_not_left_for_containers(scene: Scene) -> None:
-    engine = await scene.started()
-    claim = await scene.claim("one")
-    await engine.prepare(claim)
-    scene.disk.reboot("boot-2")
-
-    await scene.started()
-
-    assert set(scene.files) == {f"state/journal/{claim.uid}.json"}
-
-
-async def test_c20_what_was_prepared_before_a_reboot_holds_nothing_back(scene: Scene) -> None:
-    engine = await scene.started()
-    await engine.prepare(await scene.claim("old"))
-    scene.disk.reboot("boot-2", wiped=[PATHS.cdi_folder])
-    engine = await scene.started()
-    assert await engine.prepare(await scene.claim("new"))
-
-
-async def test_c20_after_a_reboot_another_card_in_the_slot_is_refused(scene: Scene) -> None:
-    engine = await scene.started()
-    claim = await scene.claim("one")
-    await engine.prepare(claim)
-    scene.disk.reboot("boot-2", wiped=[PATHS.cdi_folder])
-    scene.gpus.found = Inventory(gpus=(gpu(0, uuid="GPU-new"),), simulated=True)
-    engine = await scene.started()
-
-    with pytest.raises(DeviceLostError, match="GPU-new sits in that slot now"):
-        await engine.prepare(claim)
-    await engine.unprepare(claim)
-    assert scene.files == {}
-
-
-async def left_half_prepared(scene: Scene, name: str) -> str:
-    """A claim whose plugin process died after the journal was written."""
-    claim = await scene.claim(name)
-    effects = MemoryEffects(scene.disk)
-    engine = scene.engine(effects)
-    await engine.start()
-    effects.faults = Faults(crash_at=len(effects.performed) + 5)
-    with pytest.raises(Crash):
-        await engine.prepare(claim)
-    assert f"state/journal/{claim.uid}.json" in scene.files
-    return claim.uid
-
-
-async def test_a_half_prepared_claim_keeps_its_gpu_and_is_continued(scene: Scene) -> None:
-    uid = await left_half_prepared(scene, "one")
-    engine = await scene.started(wait_s=0.0)
-    with pytest.raises(DeviceBusyError, match=uid):
-        await engine.prepare(await scene.claim("thief"))
-    held = await scene.api.get(CLAIMS, "one", namespace="team-a")
-    assert await engine.prepare(claim_ref(held))
-
-
-async def test_a_half_prepared_claim_that_went_while_nobody_ran_is_released_at_start(
-    scene: Scene,
-) -> None:
-    uid = await left_half_prepared(scene, "one")
-    await scene.api.delete(CLAIMS, "one", namespace="team-a")
-
-    loops = await run(scene, await scene.started())
-
-    assert [event.uid for event in scene.told(Repaired)] == [uid]
-    assert scene.files == {}
-    loops.cancel()
-
-
-async def test_half_prepared_claims_that_are_gone_are_released(scene: Scene) -> None:
-    uid = await left_half_prepared(scene, "one")
-    engine = await scene.started()
-    loops = await run(scene, engine)
-    await a_pass(scene, 60)
-    assert scene.told(Repaired) == []
-
-    await scene.api.delete(CLAIMS, "one", namespace="team-a")
-    await a_pass(scene, 60)
-
-    assert [event.uid for event in scene.told(Repaired)] == [uid]
-    assert scene.files == {}
-    loops.cancel()
-
-
-@pytest.mark.parametrize("how", ["deleted", "replaced", "deallocated", "elsewhere"])
-@pytest.mark.parametrize("rebooted", [False, True])
-async def test_a_prepared_claim_that_is_gone_is_reported_and_released_only_after_a_reboot(
-    scene: Scene, how: str, rebooted: bool
-) -> None:
-    engine = await scene.started()
-    claim = await scene.claim("one")
-    await engine.prepare(claim)
-    if how in {"deallocated", "elsewhere"}:
-        await scene.deallocate(claim)
-    else:
-        await scene.api.delete(CLAIMS, "one", namespace="team-a")
-    if how == "elsewhere":
-        await scene.allocate(claim, result(0, pool="node-b/gpu"))
-    if how == "replaced":
-        await scene.claim("one")
-    if rebooted:
-        scene.disk.reboot("boot-2")
-        engine = await scene.started()
-    loops = await run(scene, engine)
-    assert scene.told(Reported) == [], "a force-deleted pod looks like that for some seconds"
-
-    for _ in range(2):
-        await a_pass(scene, 60)
-        if not rebooted:
-            assert [event.uid for event in scene.told(Reported)] == [claim.uid], "told once"
-    assert bool(scene.files) is not rebooted
-
-    await engine.unprepare(claim)
-    assert scene.files == {}
-    loops.cancel()
-
-
-async def test_c50_an_api_server_that_is_away_releases_nothing(scene: Scene) -> None:
-    await left_half_prepared(scene, "one")
-    engine = await scene.started()
-    loops = await run(scene, engine)
-    await scene.api.delete(CLAIMS, "one", namespace="team-a")
-    scene.api.faults.fail(times=None)
-    before = scene.files
-
-    await a_pass(scene, 60)
-    await a_pass(scene, 60)
-
-    assert scene.files == before
-    assert len(scene.told(Reported)) == 1, "told once"
-    loops.cancel()
-
-
 @pytest.mark.parametrize(
     "number", [errno.EROFS, errno.ENOSPC, errno.EIO, errno.EDQUOT, errno.EACCES, errno.EPERM]
 )
@@ -361,7 +190,7 @@ async def test_a_folder_that_cannot_be_written_is_told_once_and_stops_nothing(
     effects = MemoryEffects(scene.disk)
     engine = scene.engine(effects, wait_s=0.0)
     await engine.start()
-    loops = await run(scene, engine)
+    loops = await keep_going(scene, engine)
     before = scene.files
     MemoryEffects(scene.disk).remove(PATHS.spec(claim.uid))
     effects.faults = Faults(every=number)
@@ -405,29 +234,6 @@ async def test_starting_on_a_folder_that_cannot_be_made_says_so(scene: Scene) ->
     with pytest.raises(StateError, match="cannot make folder") as caught:
         await scene.started(faults=Faults(every=errno.EROFS))
     assert "read-write" in caught.value.hint
-
-
-async def test_other_devices_after_a_half_prepared_try_roll_that_back(scene: Scene) -> None:
-    claim = await scene.claim("one")
-    effects = MemoryEffects(scene.disk)
-    engine = scene.engine(effects)
-    await engine.start()
-    # Six effects write the journal and the marker; the seventh would begin with the spec.
-    effects.faults = Faults(crash_at=len(effects.performed) + 6)
-    with pytest.raises(Crash):
-        await engine.prepare(claim)
-    assert scene.disk.files().keys() >= {PATHS.marker(claim.uid, device(0))}
-    await scene.deallocate(claim)
-    await scene.allocate(claim, result(1))
-
-    answer = await (await scene.started()).prepare(claim)
-
-    assert [one.device for one in answer] == [device(1)]
-    assert set(scene.disk.files()) == {
-        PATHS.journal(claim.uid),
-        PATHS.marker(claim.uid, device(1)),
-        PATHS.spec(claim.uid),
-    }
 
 
 async def test_the_journal_is_durable_before_the_first_effect_and_goes_after_the_last(

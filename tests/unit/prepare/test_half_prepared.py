@@ -1,0 +1,133 @@
+"""Claims that were half prepared, and claims that are gone: continued, rolled back or reported."""
+
+import pytest
+
+from dragoon.api.claims import claim_ref
+from dragoon.errors import DeviceBusyError
+from dragoon.kube.port import CLAIMS
+from dragoon.prepare.effects_memory import Crash, Faults, MemoryEffects
+from dragoon.prepare.observing import Repaired, Reported
+from tests.unit.prepare.keeping import PATHS, a_pass, keep_going
+from tests.unit.prepare.scene import Scene, device, result
+
+
+async def left_half_prepared(scene: Scene, name: str) -> str:
+    """A claim whose plugin process died after the journal was written."""
+    claim = await scene.claim(name)
+    effects = MemoryEffects(scene.disk)
+    engine = scene.engine(effects)
+    await engine.start()
+    effects.faults = Faults(crash_at=len(effects.performed) + 5)
+    with pytest.raises(Crash):
+        await engine.prepare(claim)
+    assert f"state/journal/{claim.uid}.json" in scene.files
+    return claim.uid
+
+
+async def test_a_half_prepared_claim_keeps_its_gpu_and_is_continued(scene: Scene) -> None:
+    uid = await left_half_prepared(scene, "one")
+    engine = await scene.started(wait_s=0.0)
+    with pytest.raises(DeviceBusyError, match=uid):
+        await engine.prepare(await scene.claim("thief"))
+    held = await scene.api.get(CLAIMS, "one", namespace="team-a")
+    assert await engine.prepare(claim_ref(held))
+
+
+async def test_a_half_prepared_claim_that_went_while_nobody_ran_is_released_at_start(
+    scene: Scene,
+) -> None:
+    uid = await left_half_prepared(scene, "one")
+    await scene.api.delete(CLAIMS, "one", namespace="team-a")
+
+    loops = await keep_going(scene, await scene.started())
+
+    assert [event.uid for event in scene.told(Repaired)] == [uid]
+    assert scene.files == {}
+    loops.cancel()
+
+
+async def test_half_prepared_claims_that_are_gone_are_released(scene: Scene) -> None:
+    uid = await left_half_prepared(scene, "one")
+    engine = await scene.started()
+    loops = await keep_going(scene, engine)
+    await a_pass(scene, 60)
+    assert scene.told(Repaired) == []
+
+    await scene.api.delete(CLAIMS, "one", namespace="team-a")
+    await a_pass(scene, 60)
+
+    assert [event.uid for event in scene.told(Repaired)] == [uid]
+    assert scene.files == {}
+    loops.cancel()
+
+
+@pytest.mark.parametrize("how", ["deleted", "replaced", "deallocated", "elsewhere"])
+@pytest.mark.parametrize("rebooted", [False, True])
+async def test_a_prepared_claim_that_is_gone_is_reported_and_released_only_after_a_reboot(
+    scene: Scene, how: str, rebooted: bool
+) -> None:
+    engine = await scene.started()
+    claim = await scene.claim("one")
+    await engine.prepare(claim)
+    if how in {"deallocated", "elsewhere"}:
+        await scene.deallocate(claim)
+    else:
+        await scene.api.delete(CLAIMS, "one", namespace="team-a")
+    if how == "elsewhere":
+        await scene.allocate(claim, result(0, pool="node-b/gpu"))
+    if how == "replaced":
+        await scene.claim("one")
+    if rebooted:
+        scene.disk.reboot("boot-2")
+        engine = await scene.started()
+    loops = await keep_going(scene, engine)
+    assert scene.told(Reported) == [], "a force-deleted pod looks like that for some seconds"
+
+    for _ in range(2):
+        await a_pass(scene, 60)
+        if not rebooted:
+            assert [event.uid for event in scene.told(Reported)] == [claim.uid], "told once"
+    assert bool(scene.files) is not rebooted
+
+    await engine.unprepare(claim)
+    assert scene.files == {}
+    loops.cancel()
+
+
+async def test_c50_an_api_server_that_is_away_releases_nothing(scene: Scene) -> None:
+    await left_half_prepared(scene, "one")
+    engine = await scene.started()
+    loops = await keep_going(scene, engine)
+    await scene.api.delete(CLAIMS, "one", namespace="team-a")
+    scene.api.faults.fail(times=None)
+    before = scene.files
+
+    await a_pass(scene, 60)
+    await a_pass(scene, 60)
+
+    assert scene.files == before
+    assert len(scene.told(Reported)) == 1, "told once"
+    loops.cancel()
+
+
+async def test_other_devices_after_a_half_prepared_try_roll_that_back(scene: Scene) -> None:
+    claim = await scene.claim("one")
+    effects = MemoryEffects(scene.disk)
+    engine = scene.engine(effects)
+    await engine.start()
+    # Six effects write the journal and the marker; the seventh would begin with the spec.
+    effects.faults = Faults(crash_at=len(effects.performed) + 6)
+    with pytest.raises(Crash):
+        await engine.prepare(claim)
+    assert scene.disk.files().keys() >= {PATHS.marker(claim.uid, device(0))}
+    await scene.deallocate(claim)
+    await scene.allocate(claim, result(1))
+
+    answer = await (await scene.started()).prepare(claim)
+
+    assert [one.device for one in answer] == [device(1)]
+    assert set(scene.disk.files()) == {
+        PATHS.journal(claim.uid),
+        PATHS.marker(claim.uid, device(1)),
+        PATHS.spec(claim.uid),
+    }
