@@ -29,7 +29,7 @@ from dragoon.prepare.paths import Paths
 NODE: Final = "demo-node"
 NAMESPACE: Final = "default"
 
-_STEP_SECONDS: Final = 15.0
+_STEP_SECONDS: Final = 60.0
 _LOOK_SECONDS: Final = 0.02
 # A socket's path has at most 107 bytes, and 89 of them are below the folder for temporary files.
 _FOLDER_LIMIT: Final = 18
