@@ -13,15 +13,17 @@ from dragoon.api.slice_validation import check_slice
 from dragoon.cli import main
 from dragoon.cli.devices import report
 from dragoon.gpu.model import Inventory, PciAddress
-from dragoon.gpu.sim.hardware import Hardware
 from dragoon.gpu.sim.machine import FABRIC_COMPLETED, FABRIC_IN_PROGRESS, FabricRecord
 from dragoon.gpu.sim.profiles import find_machine, shipped
 from dragoon.gpu.sim.state import Fault
-
-Capture = pytest.CaptureFixture[str]
+from tests.unit.cli.machines import Capture, a_machine, attribute, listed
 
 ALL8 = [{0, 1, 2, 3, 4, 5, 6, 7}]
+
+
 ALL4 = [{0, 1, 2, 3}]
+
+
 DOMAINS: dict[str, list[set[int]]] = {
     "a100-80gb": [],
     "a30-2way": [],
@@ -52,21 +54,6 @@ DOMAINS: dict[str, list[set[int]]] = {
 }
 
 
-def listed(capsys: Capture, *arguments: str, code: int = 0) -> list[dict[str, Any]]:
-    """The devices in `dragoon devices -o json`, after checking every slice as the API would."""
-    assert main.run(["devices", "-o", "json", *arguments]) == code
-    told = json.loads(capsys.readouterr().out)
-    assert (told["apiVersion"], told["kind"]) == ("resource.k8s.io/v1", "ResourceSliceList")
-    for item in told["items"]:
-        assert check_slice(item) == ()
-    return [device for item in told["items"] for device in item["spec"].get("devices", ())]
-
-
-def attribute(device: dict[str, Any], name: str) -> Any:
-    typed = device["attributes"].get(name, {})
-    return next(iter(typed.values()), None)
-
-
 def memory(device: dict[str, Any]) -> int | None:
     value = device.get("capacity", {}).get("memory", {}).get("value")
     return quantity.parse(value).as_int64() if value else None
@@ -79,13 +66,6 @@ def domains(devices: list[dict[str, Any]]) -> list[set[int]]:
         if value is not None:
             groups.setdefault(value, set()).add(position)
     return sorted(groups.values(), key=min)
-
-
-def a_machine(tmp_path: Path, name: str) -> tuple[Hardware, list[str]]:
-    """A simulated machine that can be changed, and the options that show it."""
-    file = tmp_path / "gpus.json"
-    hardware = Hardware.installed(file, find_machine(name), "n1")
-    return hardware, ["--simulate-state", str(file), "--node-name", "n1"]
 
 
 def test_every_shipped_machine_has_an_expectation() -> None:
@@ -150,46 +130,6 @@ def test_the_table_has_one_line_for_each_device_and_no_decoration(capsys: Captur
     for line in lines:
         assert "NVIDIA GeForce RTX 3090" in line
         assert "24.0 GiB" in line
-
-
-def test_forms_are_shown_as_they_would_be_published(capsys: Capture) -> None:
-    wanted = ("--forms", "whole,shared,mig", "--allow-unenforced-shares", "true")
-    devices = listed(capsys, "--simulate", "gh200-144g-single", *wanted)
-    assert [attribute(device, "type") for device in devices] == ["gpu", "shared", *["mig"] * 14]
-    main.run(["devices", "--simulate", "gh200-144g-single", *wanted])
-    lines = capsys.readouterr().out.splitlines()
-    assert [re.split(r"  +", line)[1] for line in lines[1:]] == [
-        *("gpu", "shared", *["mig 1g.18gb"] * 7, *["mig 2g.36gb"] * 3, *["mig 3g.72gb"] * 2),
-        *("mig 4g.72gb", "mig 7g.144gb"),
-    ]
-
-
-def test_a_card_that_needs_a_reset_for_mig_says_so(capsys: Capture) -> None:
-    assert main.run(["devices", "--simulate", "mixed-a30-t4", "--forms", "mig"]) == 0
-    told = capsys.readouterr()
-    assert "dragoon.dev/mig-mode" in told.out
-    assert "needs a reset" in told.err
-
-
-def test_more_mig_profiles_are_shown_by_name(capsys: Capture) -> None:
-    wanted = ("--forms", "mig", "--mig-profiles", "1g.18gb+me")
-    devices = listed(capsys, "--simulate", "gh200-144g-single", *wanted)
-    assert len(devices) == 14 + 7
-    assert devices[7]["name"].endswith("-mig-1g18gb-with-me-6")
-
-
-def test_why_a_form_is_not_published_is_told_on_stderr(capsys: Capture) -> None:
-    assert main.run(["devices", "--simulate", "t4", "--forms", "whole,shared"]) == 0
-    told = capsys.readouterr()
-    assert len(told.out.splitlines()) == 2
-    assert "no shares: no enforcement tier works on this node" in told.err
-
-
-def test_an_unknown_form_is_wrong_usage_and_names_those_there_are(capsys: Capture) -> None:
-    assert main.run(["devices", "--simulate", "t4", "--forms", "whole,half"]) == 2
-    told = capsys.readouterr()
-    assert "found 'whole,half'" in told.err
-    assert "whole|shared|mig" in told.err
 
 
 def test_yaml_says_the_same_as_json(capsys: Capture) -> None:

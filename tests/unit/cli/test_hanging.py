@@ -8,7 +8,7 @@ import pytest
 
 from dragoon.cli import exits, main
 from dragoon.gpu.sim.state import Effect, Fault
-from tests.unit.cli.test_usage import GIB, Node, device
+from tests.unit.cli.node import GIB, Node, device
 from tests.unit.gpu.rig import rig
 
 Capture = pytest.CaptureFixture[str]

@@ -2,7 +2,6 @@
 
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -11,75 +10,14 @@ from dragoon.cli import main
 from dragoon.gpu.limits import MemoryLimit
 from dragoon.gpu.model import PciAddress, Placement
 from dragoon.gpu.sim.occupants import Accounting, ProcessState
-from dragoon.prepare.effects import HostEffects
 from dragoon.prepare.enforcement import region
 from dragoon.prepare.enforcement.cgroup import MemoryCap
-from dragoon.prepare.enforcement.hami import Region, region_file
-from dragoon.prepare.enforcement.region import Slot
-from dragoon.prepare.journal import Entry, HeldDevice, Journal, State
+from dragoon.prepare.enforcement.hami import region_file
 from dragoon.prepare.mig import MigPart
-from dragoon.prepare.paths import Paths
 from dragoon.prepare.shares import Share
-from dragoon.prepare.step import Place
-from dragoon.prepare.steps import Step
+from tests.unit.cli.node import GIB, MACHINE, POD, Capture, Node, device
 from tests.unit.gpu.rig import rig
-from tests.unit.prepare.enforcement.test_region import running
-
-Capture = pytest.CaptureFixture[str]
-
-GIB = 1 << 30
-POD = "6b4f2b1c-0f0e-4c7e-9d3a-1f2e3d4c5b6a"
-MACHINE = "dgx-h100"
-
-
-class Node:
-    """The folders of a node on which claims are prepared."""
-
-    def __init__(self, root: Path) -> None:
-        self.root = root
-        self.paths = Paths("gpu.dragoon.dev", root / "state", root / "cdi", root / "cgroup")
-        self.effects = HostEffects()
-        for folder in self.paths.folders:
-            self.effects.make_folder(folder, 0o700)
-        self.where = (
-            *("--simulate-state", str(root / "machine.json")),
-            *("--state-dir", str(root / "state")),
-            *("--cgroup-root", str(root / "cgroup")),
-        )
-
-    def claim(self, name: str, held: HeldDevice, *steps: Step, pod: str = "") -> None:
-        Journal(self.effects, self.paths).begin(
-            Entry(
-                namespace="team-a",
-                name=name,
-                uid=f"{name}-uid",
-                boot_id="b",
-                state=State.PREPARED,
-                devices=(held,),
-                steps=steps,
-                pod_uid=pod,
-            )
-        )
-
-    def share(self, name: str, address: PciAddress, uuid: str, container: str) -> None:
-        """A share of 4 GiB and 50 % in one container, of which a process uses 3 GiB."""
-        limits = Region(POD, container, (Slot(uuid, 4 * GIB, 50),), 1)
-        limits.apply(Place(self.effects, self.paths, f"{name}-uid"))
-        file = region_file(self.paths, POD, container)
-        file.write_bytes(running(file.read_bytes(), 0, {0: 3 * GIB}))
-        share = Share(4 * GIB, 50, 80 * GIB, Tier.HAMI, container)
-        self.claim(name, device(address, uuid, share=share), limits, pod=POD)
-
-    def said(self, capsys: Capture, *arguments: str, code: int = 0) -> list[dict[str, Any]]:
-        assert main.run(["usage", *arguments, *self.where, "-o", "json"]) == code
-        found = json.loads(capsys.readouterr().out)
-        assert (found["apiVersion"], found["kind"]) == ("gpu.dragoon.dev/v1alpha1", "UsageList")
-        items: list[dict[str, Any]] = found["items"]
-        return items
-
-
-def device(address: PciAddress, uuid: str, **part: Any) -> HeldDevice:
-    return HeldDevice("gpu", "n/gpu", f"gpu-{address.slug}", str(address), uuid, "x", **part)
+from tests.unit.prepare.enforcement.regions import running
 
 
 @pytest.fixture
@@ -89,8 +27,7 @@ def node(tmp_path: Path) -> Node:
 
 
 def test_a_share_is_told_by_the_region_of_its_container(node: Node, capsys: Capture) -> None:
-    with rig(MACHINE, node.root) as machine:
-        gpu = machine.gpu(0)
+    gpu = node.card(0)
     node.share("a", gpu.address, gpu.uuid, "main")
     (found,) = node.said(capsys)
     assert found == {
@@ -116,8 +53,7 @@ def test_a_share_is_told_by_the_region_of_its_container(node: Node, capsys: Capt
 def test_one_claim_can_be_asked_for_and_a_wrong_name_lists_those_that_are_here(
     node: Node, capsys: Capture
 ) -> None:
-    with rig(MACHINE, node.root) as machine:
-        gpu = machine.gpu(0)
+    gpu = node.card(0)
     node.share("a", gpu.address, gpu.uuid, "one")
     node.share("b", gpu.address, gpu.uuid, "two")
     assert len(node.said(capsys)) == 2
@@ -171,8 +107,7 @@ def test_whole_gpus_and_mig_devices_are_told_by_their_processes(
 def test_a_region_that_is_gone_is_a_finding_and_the_rest_is_still_told(
     node: Node, capsys: Capture
 ) -> None:
-    with rig(MACHINE, node.root) as machine:
-        gpu = machine.gpu(0)
+    gpu = node.card(0)
     node.share("a", gpu.address, gpu.uuid, "one")
     node.share("b", gpu.address, gpu.uuid, "two")
     region_file(node.paths, POD, "one").unlink()
@@ -200,8 +135,7 @@ def test_shares_are_told_where_there_is_no_driver(tmp_path: Path, capsys: Captur
 
 
 def test_a_damaged_journal_file_costs_its_claim_alone(node: Node, capsys: Capture) -> None:
-    with rig(MACHINE, node.root) as machine:
-        gpu = machine.gpu(0)
+    gpu = node.card(0)
     node.share("a", gpu.address, gpu.uuid, "main")
     node.paths.journal("b-uid").write_bytes(b"torn")
     assert [one["container"] for one in node.said(capsys, code=1)] == ["main"]
@@ -217,8 +151,7 @@ def test_a_journal_that_cannot_be_read_is_a_source_out_of_reach(
 
 
 def test_a_region_may_lie_about_what_cannot_be(node: Node, capsys: Capture) -> None:
-    with rig(MACHINE, node.root) as machine:
-        gpu = machine.gpu(0)
+    gpu = node.card(0)
     node.share("a", gpu.address, gpu.uuid, "main")
     file = region_file(node.paths, POD, "main")
     file.write_bytes(running(file.read_bytes(), 0, {0: 2**63}))
@@ -230,8 +163,7 @@ def test_a_region_may_lie_about_what_cannot_be(node: Node, capsys: Capture) -> N
 def test_wide_says_why_something_is_not_known_and_names_are_those_of_the_claims(
     node: Node, capsys: Capture
 ) -> None:
-    with rig(MACHINE, node.root) as machine:
-        gpu = machine.gpu(0)
+    gpu = node.card(0)
     node.share("a", gpu.address, gpu.uuid, "one")
     node.share("b", gpu.address, gpu.uuid, "two")
     region_file(node.paths, POD, "one").unlink()

@@ -13,16 +13,9 @@ from dragoon.prepare.effects_memory import MemoryEffects
 from dragoon.prepare.enforcement.hami import region_file
 from dragoon.prepare.engine import Engine
 from dragoon.prepare.observing import Reported
-from tests.unit.prepare.audit.auditbed import (
-    MONITOR,
-    Bed,
-    bed,
-    cgroup_of,
-    container_id,
-    plain_pod,
-)
+from tests.unit.prepare.audit.auditbed import MONITOR, Bed, bed, cgroup_of, container_id, plain_pod
 from tests.unit.prepare.audit.auditbed import running as reported
-from tests.unit.prepare.enforcement.test_region import running
+from tests.unit.prepare.enforcement.regions import running
 from tests.unit.prepare.scene import gpu, result, until
 from tests.unit.prepare.sharing import GIB, PATHS, container, pod_with_claims, share
 

@@ -20,14 +20,8 @@ from tests.unit.prepare.sharing import (
     refused,
     share,
     shared,
-    sharing_scene,
     variables,
 )
-
-
-@pytest.fixture
-def scene() -> Scene:
-    return sharing_scene()
 
 
 async def test_fault_1_preparing_again_after_restart_and_reboot_is_no_error(scene: Scene) -> None:

@@ -22,13 +22,7 @@ from tests.unit.prepare.sharing import (
     pod_with_claims,
     refused,
     share,
-    sharing_scene,
 )
-
-
-@pytest.fixture
-def scene() -> Scene:
-    return sharing_scene()
 
 
 async def test_a_region_folder_that_is_there_with_other_limits_gets_the_right_ones(

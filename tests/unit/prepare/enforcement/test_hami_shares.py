@@ -30,11 +30,6 @@ from tests.unit.prepare.sharing import (
 )
 
 
-@pytest.fixture
-def scene() -> Scene:
-    return sharing_scene()
-
-
 async def test_a_share_has_region_library_preload_hooks_and_environment(scene: Scene) -> None:
     engine = await scene.started()
     pod, refs = await pod_with_claims(scene, "p", {"a": [share(0, "4Gi", cores="25")]})

@@ -11,16 +11,9 @@ from dragoon.prepare.enforcement.hami import region_file
 from dragoon.prepare.enforcement.usage import CardUsage, usage
 from dragoon.prepare.journal import Entry, Journal
 from dragoon.prepare.paths import Paths
-from tests.unit.prepare.enforcement.test_region import running
+from tests.unit.prepare.enforcement.regions import running
 from tests.unit.prepare.scene import Scene, gpu
-from tests.unit.prepare.sharing import (
-    GIB,
-    PATHS,
-    container,
-    pod_with_claims,
-    share,
-    sharing_scene,
-)
+from tests.unit.prepare.sharing import GIB, PATHS, container, pod_with_claims, share, sharing_scene
 
 CARD_0 = PciAddress(0, 0x10, 0)
 

@@ -17,7 +17,7 @@ from dragoon.prepare.enforcement.hami import region_file
 from dragoon.prepare.status.outcome import Marked
 from dragoon.prepare.status.pressure import QUIET_SECONDS, Told, Use, crossed, marks
 from dragoon.prepare.status.watching import PAUSE_SECONDS, UsageWatch
-from tests.unit.prepare.enforcement.test_region import running
+from tests.unit.prepare.enforcement.regions import running
 from tests.unit.prepare.scene import Scene
 from tests.unit.prepare.sharing import GIB, PATHS, container, pod_with_claims, share, sharing_scene
 from tests.unit.prepare.status.desk import desk

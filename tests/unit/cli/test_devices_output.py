@@ -7,7 +7,7 @@ import pytest
 
 from dragoon.cli import main
 from dragoon.gpu.sim.state import Fault
-from tests.unit.cli.test_devices import a_machine
+from tests.unit.cli.machines import a_machine
 
 Capture = pytest.CaptureFixture[str]
 
