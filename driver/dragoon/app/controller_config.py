@@ -27,10 +27,10 @@ class ControllerConfig(ProcessConfig, frozen=True, kw_only=True, rename="camel")
     kube_api_qps: Annotated[
         float,
         Meta(ge=1, le=10000, description="Writes to the API server in a second, on average."),
-    ] = 50.0
+    ] = 200.0
     kube_api_burst: Annotated[
         int, Meta(ge=1, le=100000, description="Writes that may be made at once.")
-    ] = 100
+    ] = 400
     writers: Annotated[
         int, Meta(ge=1, le=1024, description="Requests that are under way at the same time.")
     ] = 32
@@ -134,6 +134,7 @@ class ControllerConfig(ProcessConfig, frozen=True, kw_only=True, rename="camel")
         """The settings of the gang protocol."""
         return Settings(
             qps=self.scheduler_qps,
+            own_qps=self.kube_api_qps,
             stuck_after=self.stuck_seconds,
             repair=self.repair,
             slot_grace=self.slot_grace_seconds,

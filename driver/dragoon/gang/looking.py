@@ -241,7 +241,9 @@ class Looker:
             plan=plan,
             planned=planned,
             misfits=self._asked(asking.misfits, plan, case, Step.VERIFY, {}) if listed else {},
-            roomy=self._asked(asking.roomy, plan, case, Step.COMMIT, frozenset()),
+            roomy=self._asked(asking.roomy, plan, case, Step.COMMIT, frozenset())
+            if self._settings.scheduler_nominates
+            else frozenset(),
             listed=listed,
             wait=memory.wait,
             proposal=memory.proposal,

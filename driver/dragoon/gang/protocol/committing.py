@@ -41,8 +41,8 @@ def commit(view: GangView, plan: Plan) -> tuple[Action, ...]:
     """Writes the allocations that are not written yet, and nominates the gated pods.
 
     A nomination holds the node's CPU while the pod is gated. It is a write for each member, so it
-    is left out where at least as much again is free as all members there ask for: should that be
-    gone within the seconds of a commit, the last look sees it.
+    is left to kube-scheduler, if that is no slower, where at least as much again is free as all
+    members there ask for: should that be gone within the seconds of a commit, the last look sees it.
     """
     trouble = _trouble(view, plan)
     if trouble:

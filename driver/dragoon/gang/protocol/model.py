@@ -209,7 +209,7 @@ class OnStuck(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """qps: kube-scheduler's --kube-api-qps (default 50). Times in seconds.
+    """qps: kube-scheduler's --kube-api-qps (default 50); own_qps: ours. Times in seconds.
 
     least_wait: what a wait lasts at least. per_claim: what one claim in flight costs at 50 qps;
     least_per_claim: however high qps is: then the API server is the limit (gang-tried.md 1).
@@ -220,6 +220,7 @@ class Settings:
     """
 
     qps: float = 50.0
+    own_qps: float = 200.0
     least_wait: float = 1.0
     per_claim: float = 0.120
     least_per_claim: float = 0.060
@@ -229,3 +230,11 @@ class Settings:
     most_repairs: int = 3
     slot_grace: float = 300.0
     on_stuck: OnStuck = OnStuck.WAIT
+
+    @property
+    def scheduler_nominates(self) -> bool:
+        """Whether kube-scheduler writes nominations as fast as we do: it does so before it binds.
+
+        Not where a pod has one already (KEP-5278). Its rate is the limit of a large gang.
+        """
+        return self.qps >= self.own_qps
