@@ -16,6 +16,11 @@ from functools import lru_cache, partial
 from typing import Any, Final, Literal, TextIO
 
 import msgspec
+
+# isort: split
+from dragoon.telemetry import lean_structlog  # noqa: F401 - before structlog
+
+# isort: split
 import structlog
 
 from dragoon.api.visible import visible
