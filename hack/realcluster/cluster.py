@@ -60,7 +60,16 @@ class Cluster:
             # kubectl remembers APIs by address, for hours: those of the cluster that had it before.
             "KUBECACHEDIR": str(Path(state.folder, "kubectl")),
             "NO_PROXY": "*",
+            **self.mark,
         }
+
+    @property
+    def mark(self) -> dict[str, str]:
+        """A variable for the environment of processes that are to end with the cluster at the latest.
+
+        What was killed cannot end what it started; the next `down` does, also before a new `up`.
+        """
+        return {processes.MARK: self.state.folder}
 
     def start(self, component: str) -> None:
         """Start a component of the state file, if it does not run."""

@@ -3,6 +3,7 @@
 import subprocess
 import sys
 import time
+from collections.abc import Mapping
 from pathlib import Path
 
 import yaml
@@ -39,7 +40,14 @@ def account_kubeconfig(cluster: Cluster, folder: Path) -> Path:
 class Controller(Process):
     """One controller process."""
 
-    def __init__(self, kubeconfig: Path, folder: Path, *options: str, name: str = "one") -> None:
+    def __init__(
+        self,
+        kubeconfig: Path,
+        folder: Path,
+        *options: str,
+        name: str = "one",
+        environment: Mapping[str, str] | None = None,
+    ) -> None:
         self._kubeconfig = kubeconfig
         self.seconds_to_ready = 0.0
         super().__init__(
@@ -48,6 +56,7 @@ class Controller(Process):
             *("--kubeconfig", str(kubeconfig)),
             *("--pod-namespace", SYSTEM),
             *options,
+            environment=environment,
         )
 
     @property

@@ -67,7 +67,7 @@ class Plugin(Process):
             *("--simulate", machine),
             *("--simulate-state", str(self._gpus)),
             *options,
-            environment={"PYTHONPATH": str(source)} if source else None,
+            environment=cluster.mark | ({"PYTHONPATH": str(source)} if source else {}),
         )
 
     def of_source(self, folder: Path) -> "Plugin":

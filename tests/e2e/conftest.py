@@ -19,6 +19,14 @@ from tests.e2e.gangs import Gangs
 from tests.e2e.standing import a_bed, a_cluster, a_controller
 
 _FIGURES = pytest.StashKey[list[str]]()
+_WHY = 'WHY:.status.conditions[?(@.type=="PodScheduled")].message'
+_SHOWN = {
+    # Not by lastTimestamp, which kube-scheduler leaves empty.
+    "events": ("events", "-A", "--sort-by=.metadata.creationTimestamp"),
+    "pods": ("pods", "-A", "-o", f"custom-columns=NAME:.metadata.name,NODE:.spec.nodeName,{_WHY}"),
+    "claims": ("resourceclaims", "-A"),
+    "slices": ("resourceslices",),
+}
 
 
 @pytest.fixture(scope="session")
@@ -95,8 +103,9 @@ def pytest_runtest_makereport(
             )
             report.sections.append((f"log of {plugin.node.name}", tail.stdout.decode()))
         with suppress(ClusterError):  # a teardown may fail after the cluster is gone
-            events = bed.kubectl("get", "events", "-A", "--sort-by=.lastTimestamp")
-            report.sections.append(("events", "\n".join(events.splitlines()[-25:])))
+            for what, arguments in _SHOWN.items():
+                lines = bed.kubectl("get", *arguments).splitlines()
+                report.sections.append((what, "\n".join(lines[-40:])))
     return report
 
 

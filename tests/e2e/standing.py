@@ -59,7 +59,8 @@ def a_bed(cluster: Cluster, folder: Path) -> Iterator[Bed]:
 def a_controller(bed: Bed, folder: Path, *options: str) -> Iterator[Controller]:
     """The controller with the rights of its ServiceAccount, and what it needs in the cluster."""
     install_controller(bed.cluster)
-    process = Controller(account_kubeconfig(bed.cluster, folder), folder, *options)
+    kubeconfig = account_kubeconfig(bed.cluster, folder)
+    process = Controller(kubeconfig, folder, *options, environment=bed.cluster.mark)
     process.start_and_wait()
     try:
         yield process
