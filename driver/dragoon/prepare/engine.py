@@ -4,8 +4,8 @@ How the kubelet's calls are met (the numbers are points of kubelet-tried.md sect
 
 - a failed prepare comes back only after 60 to 90 s (1), so what may pass is waited for in the call;
 - a second call for the same claim joins the first (8) and renews its budget;
-- the kubelet cancels a call at its deadline and when it dies (7): what has begun is finished in a
-  task of its own, and what has not begun is dropped, since nobody would know of it;
+- the kubelet cancels a call at its deadline and when it dies (7): effects that have begun are
+  finished, and what has not begun is dropped, since nobody would know of it;
 - while a claim waits for another one no lock is held (6), for the other's unprepare must get by
   (5).
 """
@@ -50,7 +50,7 @@ from dragoon.prepare.rebuilding import Rebuilder
 from dragoon.prepare.reconciling import Reconciler
 from dragoon.prepare.settings import PrepareSettings
 from dragoon.prepare.sweeping import HardwareSweep
-from dragoon.prepare.threads import Threads
+from dragoon.prepare.threads import Threads, run_somewhere
 from dragoon.prepare.tidying import Tidier
 from dragoon.prepare.waiting import Backoff, Budget, Changes
 
@@ -82,7 +82,7 @@ class Engine:
         threads: Threads | None = None,
     ) -> None:
         self._api = api
-        self._in_thread = threads.run if threads else asyncio.to_thread
+        self._in_thread = threads.run if threads else run_somewhere
         self._inventory = inventory
         self._settings = settings
         self._common = common
@@ -95,7 +95,7 @@ class Engine:
         self._calls: Calls[_Answer] = Calls()
         self._turns = Turns()
         self._changes = Changes(self._clock)
-        self._unfinished: set[asyncio.Task[Any]] = set()
+        self._unfinished: set[asyncio.Future[Any]] = set()
         # Of these it is known, without a look into the journal, that containers may live with them.
         self._answered: set[str] = set()
         self._tidier = Tidier(self._executor, settings.paths.folders, observer)
@@ -320,14 +320,20 @@ class Engine:
 
     async def _finished(self, claim: ClaimRef, effects: Callable[[], _T]) -> _T:
         """Runs effects to their end in a thread, in this claim's turn, whoever is cancelled."""
-        task = asyncio.create_task(self._in_turn(claim, effects))
-        self._unfinished.add(task)
-        task.add_done_callback(self._unfinished.discard)
-        return await asyncio.shield(task)
+        end_turn = await self._turns.take(claim.uid)
+        try:
+            work = self._in_thread(effects)
+        except BaseException:
+            end_turn()
+            raise
+        self._unfinished.add(work)
 
-    async def _in_turn(self, claim: ClaimRef, effects: Callable[[], _T]) -> _T:
-        async with self._turns.of(claim.uid):
-            return await self._in_thread(effects)
+        def ended(_: object) -> None:
+            self._unfinished.discard(work)
+            end_turn()
+
+        work.add_done_callback(ended)
+        return await asyncio.shield(work)
 
     async def _told(
         self, operation: str, claim: ClaimRef, work: Callable[[Stopwatch], Awaitable[_T]]

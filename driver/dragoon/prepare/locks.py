@@ -1,9 +1,9 @@
 """Turns: who works on a claim now, and who comes next, within this process."""
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 
 
 @dataclass(eq=False)
@@ -28,15 +28,25 @@ class Turns:
     def __len__(self) -> int:
         return len(self._queues)
 
-    @asynccontextmanager
-    async def of(self, key: str) -> AsyncIterator[None]:
-        """Waits for this caller's turn, in order of arrival."""
+    async def take(self, key: str) -> Callable[[], None]:
+        """Waits for this caller's turn, in order of arrival; answers what ends it.
+
+        A caller that is cancelled while it waits has had no turn.
+        """
         queue = self._queues.setdefault(key, _Queue())
         queue.users += 1
         try:
-            async with queue.lock:
-                yield
-        finally:
-            queue.users -= 1
-            if not queue.users:
-                del self._queues[key]
+            await queue.lock.acquire()
+        except BaseException:
+            self._left(key, queue)
+            raise
+        return partial(self._end, key, queue)
+
+    def _end(self, key: str, queue: _Queue) -> None:
+        queue.lock.release()
+        self._left(key, queue)
+
+    def _left(self, key: str, queue: _Queue) -> None:
+        queue.users -= 1
+        if not queue.users:
+            del self._queues[key]

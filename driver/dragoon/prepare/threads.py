@@ -24,6 +24,12 @@ class _Job:
     answer: asyncio.Future[Any]
 
 
+def run_somewhere(work: Callable[[], _T]) -> asyncio.Future[_T]:
+    """The same as `Threads.run` in a thread of asyncio's own."""
+    context = contextvars.copy_context()
+    return asyncio.get_running_loop().run_in_executor(None, context.run, work)
+
+
 class Threads:
     """At most so many threads, made when they are needed and kept; belongs to one event loop.
 
@@ -39,10 +45,10 @@ class Threads:
     def __repr__(self) -> str:
         return f"<Threads {self._busy} of {self._made} at work>"
 
-    async def run(self, work: Callable[[], _T]) -> _T:
+    def run(self, work: Callable[[], _T]) -> asyncio.Future[_T]:
         """What the work returns or raises, done in a thread with the caller's context variables.
 
-        Work that nobody waits for any more goes on.
+        It has begun when this returns. Work that nobody waits for any more goes on.
         """
         loop = asyncio.get_running_loop()
         answer: asyncio.Future[_T] = loop.create_future()
@@ -52,7 +58,7 @@ class Threads:
             name = f"effects-{self._made}"
             threading.Thread(target=self._serve, name=name, daemon=True).start()
         self._jobs.put(_Job(work, contextvars.copy_context(), loop, answer))
-        return await answer
+        return answer
 
     def _serve(self) -> None:
         while True:

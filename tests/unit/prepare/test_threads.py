@@ -37,9 +37,9 @@ async def test_work_waits_side_by_side_up_to_the_limit_and_no_further() -> None:
         release.wait(30)
         return threading.get_ident()
 
-    two = [asyncio.create_task(threads.run(wait)) for _ in range(2)]
+    two = [threads.run(wait) for _ in range(2)]
     await asyncio.to_thread(together.wait, 30)
-    third = asyncio.create_task(threads.run(threading.get_ident))
+    third = threads.run(threading.get_ident)
     await asyncio.sleep(0)
     assert not third.done()
     release.set()
@@ -60,7 +60,7 @@ async def test_work_that_nobody_waits_for_goes_on_and_frees_its_thread() -> None
         release.wait(30)
         done.set()
 
-    task = asyncio.create_task(threads.run(wait))
+    task = threads.run(wait)
     await asyncio.to_thread(begun.wait, 30)
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -79,7 +79,7 @@ def test_a_loop_that_ended_meanwhile_costs_no_thread() -> None:
         release.wait(30)
 
     async def leave() -> None:
-        task = asyncio.create_task(threads.run(wait))
+        task = threads.run(wait)
         await asyncio.to_thread(begun.wait, 30)
         task.cancel()
 

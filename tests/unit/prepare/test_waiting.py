@@ -60,15 +60,19 @@ async def test_turns_come_in_order_of_arrival_and_leave_nothing_behind() -> None
     gate = asyncio.Event()
 
     async def take(number: int) -> None:
-        async with turns.of("a"):
+        end = await turns.take("a")
+        try:
             await gate.wait()
             order.append(number)
+        finally:
+            end()
 
     tasks = [asyncio.create_task(take(number)) for number in range(4)]
     await asyncio.sleep(0)
     tasks[1].cancel()
-    async with turns.of("b"):
-        assert len(turns) == 2
+    end_other = await turns.take("b")
+    assert len(turns) == 2
+    end_other()
     gate.set()
     await asyncio.gather(*tasks, return_exceptions=True)
     assert order == [0, 2, 3]
