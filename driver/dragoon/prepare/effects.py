@@ -16,6 +16,7 @@ import time
 from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Protocol
 
@@ -27,6 +28,7 @@ from dragoon.prepare.cards import UNCHANGEABLE_CARDS, Cards
 from dragoon.prepare.descriptors import Opened, all_of, opened_regular
 
 _RETRYABLE = frozenset({errno.EIO, errno.ENOSPC, errno.EDQUOT, errno.EAGAIN, errno.EINTR})
+_ABSENT = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ELOOP})
 _HINTS = {
     errno.ENOSPC: "free space on the file system of this folder",
     errno.EDQUOT: "raise the quota of this folder",
@@ -274,7 +276,13 @@ class HostEffects:
 
     def exists(self, path: Path) -> bool:
         with _Reported("look at", path):
-            return path.exists()
+            try:
+                os.stat(path)  # noqa: PTH116 - Path.exists takes twice as long
+            except OSError as error:
+                if error.errno in _ABSENT:
+                    return False
+                raise
+            return True
 
     def names(self, folder: Path) -> tuple[str, ...]:
         with _Reported("list", folder):
@@ -337,9 +345,15 @@ class _Locked(AbstractContextManager[None]):
         os.close(self._descriptor)
 
 
-def _lock_byte(descriptor: int, path: Path, key: str, until: float) -> None:
+@lru_cache(maxsize=1024)
+def _wish(key: str) -> bytes:
+    """The struct flock for the byte of a key."""
     offset = int.from_bytes(hashlib.sha256(key.encode()).digest()[:8]) >> 2
-    wish = struct.pack("hhqqi4x", fcntl.F_WRLCK, os.SEEK_SET, offset, 1, 0)  # struct flock
+    return struct.pack("hhqqi4x", fcntl.F_WRLCK, os.SEEK_SET, offset, 1, 0)
+
+
+def _lock_byte(descriptor: int, path: Path, key: str, until: float) -> None:
+    wish = _wish(key)
     pause = _FIRST_PAUSE_S
     while True:
         try:

@@ -254,8 +254,9 @@ class Executor:
         if leftover is not None:
             gone = leftover.boot_id != wanted.boot_id
             self._undo(wanted.uid, [s for s in leftover.steps if gone or s not in wanted.steps])
-        self.journal.begin(wanted)
-        return self.journal.complete(self._carry_out(wanted, _apply))
+        anew = leftover is None
+        self.journal.begin(wanted, anew=anew)
+        return self.journal.complete(self._carry_out(wanted, _apply), anew=anew)
 
     def _carry_out(self, entry: Entry, do: Callable[[Step, Place], None]) -> Entry:
         """Does every step. What cards are divided into says what the rest of them is."""

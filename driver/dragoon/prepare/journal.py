@@ -11,6 +11,7 @@ guarded but not touched. Neither stops the others.
 import enum
 import hashlib
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -179,19 +180,22 @@ class Journal:
                     broken.append(unreadable)
         return Contents(tuple(entries), tuple(foreign), tuple(broken), frozenset(aside))
 
-    def begin(self, entry: Entry) -> None:
-        """Records what is about to be done; once this returned, a power cut does not forget it."""
-        self._write(entry)
+    def begin(self, entry: Entry, *, anew: bool = False) -> None:
+        """Records what is about to be done; once this returned, a power cut does not forget it.
+
+        anew: no older entry of this claim is there, of which unknown fields would have to be kept.
+        """
+        self._write(entry, anew=anew)
         self._effects.sync_folder(self._paths.journal_folder)
 
-    def complete(self, entry: Entry) -> Entry:
-        """Records that all of it is done.
+    def complete(self, entry: Entry, *, anew: bool = False) -> Entry:
+        """Records that all of it is done. anew: as it was begun.
 
         The folder is not synced: a power cut may bring back the entry as it was begun, and after
         one every effect is redone anyway.
         """
         done = msgspec.structs.replace(entry, state=State.PREPARED)
-        self._write(done)
+        self._write(done, anew=anew)
         return done
 
     def remove(self, uid: str) -> None:
@@ -215,15 +219,16 @@ class Journal:
         path = self._paths.journal(uid)
         self._effects.rename(path, _aside(path))
 
-    def _write(self, entry: Entry) -> None:
+    def _write(self, entry: Entry, *, anew: bool) -> None:
         path = self._paths.journal(entry.uid)
-        data = _encode(entry, _unknown_fields(self._effects.read(path)))
+        data = _encode(entry, {} if anew else _unknown_fields(self._effects.read(path)))
         replace_file(self._effects, path, data, _MODE, durable=True)
 
 
 _KNOWN = frozenset(field.encode_name for field in msgspec.structs.fields(Entry))
 
 
+@lru_cache(maxsize=256)
 def _aside(path: Path) -> Path:
     return path.with_name(path.name + SET_ASIDE)
 
@@ -233,6 +238,8 @@ def _encode(entry: Entry, unknown: dict[str, Any]) -> bytes:
     return msgspec.json.encode(_Envelope(_checksum(body), msgspec.Raw(body))) + b"\n"
 
 
+# Kept, for each of several claims that are prepared together reads the entries of all others.
+@lru_cache(maxsize=128)
 def _decode(uid: str, data: bytes) -> Entry | Foreign | Broken:
     try:
         envelope = msgspec.json.decode(data, type=_Envelope)
