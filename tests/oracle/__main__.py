@@ -17,7 +17,7 @@ from typing import Any
 from tests.oracle.comparing import Comparison, UndecidedError, comparisons
 from tests.oracle.go_oracle import Oracle, Validators, build, build_validators, missing_go
 from tests.oracle.shrinking import shrunk
-from tests.property.allocator_scenes import Dice
+from tests.property.allocator_devices import Dice
 
 _REPORTED = 10
 """Mismatches that are made small and printed; more are only counted."""

@@ -17,7 +17,8 @@ from tests.conformance.outcomes import ERRORS, error_class
 from tests.oracle.edges import edgy_scene, random_device, random_selector
 from tests.oracle.go_oracle import Oracle, Validators
 from tests.oracle.slice_edges import random_slice
-from tests.property.allocator_scenes import DRIVER, Dice, Scene, patched
+from tests.property.allocator_devices import DRIVER, Dice
+from tests.property.allocator_scenes import Scene, patched
 from tests.unit.cel.test_expressions import outcome
 
 Raw = dict[str, Any]

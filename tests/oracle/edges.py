@@ -8,14 +8,8 @@ from copy import deepcopy
 from typing import Any
 
 from tests.oracle.expressions import written
-from tests.property.allocator_scenes import (
-    DRIVER,
-    Dice,
-    Scene,
-    device,
-    holders,
-    random_scene,
-)
+from tests.property.allocator_devices import DRIVER, Dice, device
+from tests.property.allocator_scenes import Scene, holders, random_scene
 
 Raw = dict[str, Any]
 

@@ -4,7 +4,7 @@ from copy import deepcopy
 from typing import Any
 
 from tests.oracle.edges import Raw, change_a_leaf
-from tests.property.allocator_scenes import Dice, pool
+from tests.property.allocator_devices import Dice, pool
 
 
 def random_slice(dice: Dice) -> Raw:

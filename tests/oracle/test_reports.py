@@ -13,7 +13,7 @@ from tests.oracle.comparing import Raw, UndecidedError
 from tests.oracle.shrinking import shrunk
 from tests.oracle.slice_edges import random_slice
 from tests.property import allocator_scenes
-from tests.property.allocator_scenes import Dice
+from tests.property.allocator_devices import Dice
 
 
 class Wrong:

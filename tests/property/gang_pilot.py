@@ -6,12 +6,10 @@ memory, carries out actions. `crash` loses what is in memory and the rest of the
 
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from typing import Any
 
-from dragoon.allocator import ClusterState, Snapshot
 from dragoon.allocator.contention import Contention, contentions
 from dragoon.api.gang import GangObject, Owner, Reservation, gang_of
-from dragoon.api.gang_plan import PlannedClaim, PlannedMember, PlannedPool
+from dragoon.api.gang_plan import PlannedPool
 from dragoon.api.names import DRIVER_NAME
 from dragoon.gang.arbiter.deciding import arbitrate
 from dragoon.gang.arbiter.ranking import holder_of
@@ -29,55 +27,19 @@ from dragoon.gang.protocol.actions import (
 from dragoon.gang.protocol.deciding import decide
 from dragoon.gang.protocol.executing import ANNOTATION_GIVEN_TWICE, Executor
 from dragoon.gang.protocol.facts import claim_key, pool_id
-from dragoon.gang.protocol.model import Backlog, GangView, Proposal, RuleFacts, Settings, Wait
-from dragoon.gang.protocol.objects import rule_facts
+from dragoon.gang.protocol.model import Backlog, GangView, Proposal, Settings, Wait
 from dragoon.gang.protocol.sweeping import Leftovers, sweep
-from dragoon.gang.protocol.viewing import (
-    Unpacked,
-    claim_facts,
-    claims_of_interest,
-    member_of,
-    ref,
-)
+from dragoon.gang.protocol.viewing import Unpacked, claim_facts, claims_of_interest, member_of, ref
 from dragoon.gang.records import pod_record
 from dragoon.kube.port import CLAIMS, GANGS, JOBS, NODES, PODS, SLICES, TAINT_RULES
 from tests.property.gang_cluster import NAMESPACE, Cluster
-from tests.property.gang_scheduler import (
-    Raw,
-    allocation_of,
-    claims_of,
-    cpu_left,
-    devices_of,
-    pinned_to,
-)
+from tests.property.gang_scheduler import claims_of
+from tests.property.gang_sight import Seen, misfits, pending, plan, roomy
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
+
+
 _KINDS = (PODS, CLAIMS, GANGS, JOBS, NODES, SLICES, TAINT_RULES)
-
-
-@dataclass
-class Seen:
-    """What the informers show: raw objects of each kind."""
-
-    items: dict[Any, list[Raw]]
-
-    def claim(self, namespace: str, name: str) -> Raw | None:
-        return next((one for one in self.items[CLAIMS] if ref(one)[:2] == (namespace, name)), None)
-
-    @property
-    def rules(self) -> list[RuleFacts]:
-        facts = (rule_facts(raw) for raw in self.items[TAINT_RULES])
-        return [one for one in facts if one is not None]
-
-    def snapshot(self) -> Snapshot:
-        state = ClusterState()
-        for raw in self.items[SLICES]:
-            state.put_slice(raw)
-        for raw in self.items[CLAIMS]:
-            state.put_claim(raw)
-        for raw in self.items[TAINT_RULES]:
-            state.put_rule(raw)
-        return state.snapshot()
 
 
 @dataclass
@@ -293,127 +255,3 @@ class Pilot:
                 )
             )
         )
-
-
-def pending(seen: Seen) -> frozenset[str]:
-    """Unallocated claims of pods that kube-scheduler may schedule."""
-    names = {
-        name
-        for pod in seen.items[PODS]
-        if not pod["spec"].get("schedulingGates")
-        and not pod["spec"].get("nodeName")
-        and pod["status"]["phase"] == "Pending"
-        for name in claims_of(pod)
-    }
-    return frozenset(
-        claim["metadata"]["uid"]
-        for claim in seen.items[CLAIMS]
-        if claim["metadata"]["name"] in names and not devices_of(claim)
-    )
-
-
-def misfits(seen: Seen, members: tuple[PlannedMember, ...]) -> dict[str, str]:
-    """Planned pods for whose CPU their node has no room any more."""
-    nodes = {node["metadata"]["name"]: node for node in seen.items[NODES]}
-    pods = {pod["metadata"]["uid"]: pod for pod in seen.items[PODS]}
-    found = {}
-    for member in members:
-        pod, node = pods.get(member.uid), nodes.get(member.node)
-        if pod is None or node is None:
-            continue
-        if cpu_left(node, seen.items[PODS], member.uid) < pod["spec"]["cpu"]:
-            found[member.uid] = "no CPU"
-    return found
-
-
-def roomy(seen: Seen, members: tuple[PlannedMember, ...]) -> frozenset[str]:
-    """Planned pods whose node has twice the CPU for which all of them ask there."""
-    nodes = {node["metadata"]["name"]: node for node in seen.items[NODES]}
-    pods = {pod["metadata"]["uid"]: pod for pod in seen.items[PODS]}
-    asked: dict[str, int] = {}
-    for member in members:
-        if member.uid in pods:
-            cpu = pods[member.uid]["spec"]["cpu"]
-            asked[member.node] = asked.get(member.node, 0) + cpu
-    planned = {member.uid for member in members}
-    wide = {
-        name
-        for name, cpu in asked.items()
-        if name in nodes and cpu_left(nodes[name], seen.items[PODS], *planned) >= 2 * cpu
-    }
-    return frozenset(member.uid for member in members if member.node in wide)
-
-
-def plan(seen: Seen, request: RequestPlan) -> Proposal:
-    """A planner: first fit over nodes and free devices, all pods or none."""
-    asked = frozenset(request.pods)
-    by_uid = {pod["metadata"]["uid"]: pod for pod in seen.items[PODS]}
-    if not asked <= set(by_uid):
-        return Proposal(asked, refusal="a pod is gone")
-    taken = set().union(*map(devices_of, seen.items[CLAIMS])) if seen.items[CLAIMS] else set()
-    fenced = {rule.pool for rule in seen.rules if rule.kind == "damage"}
-    free = {
-        one["spec"]["nodeName"]: [
-            (one["spec"]["pool"]["name"], device["name"])
-            for device in one["spec"]["devices"]
-            if (one["spec"]["pool"]["name"], device["name"]) not in taken
-            and one["spec"]["pool"]["name"] not in fenced
-        ]
-        for one in seen.items[SLICES]
-    }
-    room = {
-        node["metadata"]["name"]: cpu_left(
-            node, [pod for pod in seen.items[PODS] if pod["metadata"]["uid"] not in asked], ""
-        )
-        for node in seen.items[NODES]
-    }
-    members, claims = [], []
-    for uid in request.pods:
-        pod = by_uid[uid]
-        claim = seen.claim(NAMESPACE, claims_of(pod)[0])
-        assert claim is not None
-        count = pod["spec"]["gpus"]
-        node = next(
-            (
-                name
-                for name in sorted(room)
-                if len(free.get(name, ())) >= count
-                and room[name] >= pod["spec"]["cpu"]
-                and not (request.spare and name in pinned_to(pod))
-                and pod["spec"].get("nodeName") in {None, name}
-            ),
-            None,
-        )
-        if node is None:
-            return Proposal(asked, refusal="no room")
-        chosen, free[node] = free[node][:count], free[node][count:]
-        room[node] -= pod["spec"]["cpu"]
-        name = claim["metadata"]["name"]
-        claims.append(
-            PlannedClaim(
-                name=name,
-                uid=claim["metadata"]["uid"],
-                allocation={
-                    key: value
-                    for key, value in allocation_of(node, chosen).items()
-                    if key != "allocationTimestamp"
-                },
-            )
-        )
-        members.append(
-            PlannedMember(pod=pod["metadata"]["name"], uid=uid, node=node, claims=(name,))
-        )
-    pools = {
-        result
-        for claim in claims
-        for result in devices_of({"status": {"allocation": claim.allocation}})
-    }
-    return Proposal(
-        asked,
-        members=tuple(members),
-        claims=tuple(claims),
-        pools=tuple(
-            PlannedPool(driver=DRIVER_NAME, pool=pool)
-            for pool in sorted({pool for pool, _ in pools})
-        ),
-    )

@@ -22,7 +22,8 @@ from dragoon.allocator import (
 from dragoon.allocator.claims import node_view
 from dragoon.allocator.pools import Pool
 from dragoon.allocator.usage import PoolUsage
-from tests.property.allocator_scenes import Dice, Raw, Scene, claim, random_scene
+from tests.property.allocator_devices import Dice, Raw
+from tests.property.allocator_scenes import Scene, claim, random_scene
 from tests.unit.allocator.objects import GPU_CLASS, counters, device, node, request, slice_of, uses
 from tests.unit.allocator.objects import claim as claim_of
 

@@ -13,7 +13,8 @@ from dragoon.allocator.claims import node_view
 from dragoon.allocator.gang import GangAsk, GangPlan, NoRoom, PlacementSnapshot, PodAsk, node_facts
 from dragoon.allocator.gang.planning import plan
 from dragoon.errors import DragoonError, InvalidInputError, UnsupportedError
-from tests.property.allocator_scenes import Raw, Scene, random_scene
+from tests.property.allocator_devices import Raw
+from tests.property.allocator_scenes import Scene, random_scene
 
 
 def state_of(scene: Scene) -> ClusterState:

@@ -6,13 +6,23 @@ from typing import Any
 
 from hypothesis import given, settings
 
-from dragoon.allocator import Allocated, allocate, lines, verify
+from dragoon.allocator import Allocated, Answer, allocate, lines, verify
 from tests.property.clusters import SAFE_WISHES, Scene, attribute, scenes
 from tests.unit.allocator.objects import CLASS, DRIVER, Raw
 
 _WISHES = {wish.text: wish for wish in SAFE_WISHES}
 _Place = tuple[str, str, Raw]
 """Driver, pool and raw device."""
+
+
+def search(scene: Scene) -> Answer:
+    return allocate(
+        scene.claims,
+        classes=scene.classes,
+        slices=scene.slices,
+        allocated_claims=scene.held,
+        node=scene.node,
+    )
 
 
 def usable(scene: Scene) -> list[_Place]:
@@ -125,13 +135,7 @@ def solutions(scene: Scene) -> Iterator[list[list[str]]]:
 @settings(max_examples=200, deadline=None)
 @given(scenes(risky=False))
 def test_search_finds_the_first_solution_that_brute_force_finds(scene: Scene) -> None:
-    outcome = allocate(
-        scene.claims,
-        classes=scene.classes,
-        slices=scene.slices,
-        allocated_claims=scene.held,
-        node=scene.node,
-    )
+    outcome = search(scene)
     expected = next(solutions(scene), None)
     if not isinstance(outcome, Allocated):
         assert expected is None, outcome.message
@@ -146,13 +150,7 @@ def test_search_finds_the_first_solution_that_brute_force_finds(scene: Scene) ->
 @settings(max_examples=200, deadline=None)
 @given(scenes(risky=True))
 def test_verifier_accepts_whatever_search_returns(scene: Scene) -> None:
-    outcome = allocate(
-        scene.claims,
-        classes=scene.classes,
-        slices=scene.slices,
-        allocated_claims=scene.held,
-        node=scene.node,
-    )
+    outcome = search(scene)
     assert lines(outcome.explanation) or not scene.claims
     if isinstance(outcome, Allocated):
         assert not verify(
@@ -169,13 +167,7 @@ def test_verifier_accepts_whatever_search_returns(scene: Scene) -> None:
 @given(scenes(risky=False))
 def test_a_refusal_for_one_request_is_true_without_the_others(scene: Scene) -> None:
     """Whoever has too few devices after its steps cannot be served even alone."""
-    outcome = allocate(
-        scene.claims,
-        classes=scene.classes,
-        slices=scene.slices,
-        allocated_claims=scene.held,
-        node=scene.node,
-    )
+    outcome = search(scene)
     places = usable(scene)
     requests = [r for claim in scene.claims for r in claim["spec"]["devices"]["requests"]]
     for funnel, request in zip(outcome.explanation.funnels, requests, strict=True):
