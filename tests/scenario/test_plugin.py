@@ -53,6 +53,19 @@ async def test_nothing_is_published_before_the_kubelet_has_registered_us(bed: Be
             assert await fetch(plugin, "/readyz") == (200, "ok\n")
 
 
+async def test_what_stays_is_loaded_before_the_kubelet_is_served(bed: Bed) -> None:
+    plugin = Plugin(bed.config(), gpus=bed.gpus(), api=bed.memory)
+    stop = asyncio.Event()
+    seen: list[tuple[object, bool]] = []
+
+    def loaded() -> None:
+        seen.append((plugin.state()["gpus"], (bed.kubelet_root / "plugins_registry").exists()))
+        stop.set()
+
+    await plugin.run(stop, loaded=loaded)
+    assert seen == [(8, False)]
+
+
 async def test_a_claim_is_prepared_and_taken_back_and_both_are_counted(bed: Bed) -> None:
     async with bed.kubelet() as kubelet, bed.running() as plugin:
         await kubelet.wait_registered(DRIVER)

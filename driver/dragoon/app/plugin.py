@@ -10,7 +10,7 @@ the next instance takes them over.
 import asyncio
 import contextlib
 import signal
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
@@ -126,14 +126,18 @@ class Plugin:
         self._kubelet = self._serve_kubelet()
         self.endpoint = self._answer_questions()
 
-    async def run(self, stop: asyncio.Event) -> None:
-        """Serves until `stop` is set. Raises DragoonError when it cannot start."""
+    async def run(self, stop: asyncio.Event, *, loaded: Callable[[], None] = lambda: None) -> None:
+        """Serves until `stop` is set. Raises DragoonError when it cannot start.
+
+        loaded: called when all is there that stays, just before the kubelet is served.
+        """
         self._check_kubelet_root()
         asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(_THREADS, "blocking"))
         await self._look_first()
         if self._health:
             await self._health.start()
         await self._engine.start()
+        loaded()
         async with self.endpoint, self._kubelet, asyncio.TaskGroup() as group:
             tasks = [
                 group.create_task(keep_running(part, self.metrics), name=part.name)

@@ -1,6 +1,6 @@
 """structlog without rich, which it takes for tracebacks on a console where it finds it.
 
-Ours are lines: 4.5 MiB of each process, and a tenth of a second of its start, for nothing. Imported
+Ours are lines: 3 MiB of each process, and a tenth of a second of its start, for nothing. Imported
 before structlog; where one of the two is there already, nothing is changed.
 """
 
