@@ -21,6 +21,6 @@ def printed(command: str, folder: Path, *programs: Path, **variables: str) -> st
         stdin=subprocess.DEVNULL,
         text=True,
         check=False,
-        timeout=180,
+        timeout=300,
     )
     return done.stdout

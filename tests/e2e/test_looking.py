@@ -24,7 +24,7 @@ def dragoon(bed: Bed, *arguments: str) -> subprocess.CompletedProcess[str]:
         capture_output=True,
         text=True,
         check=False,
-        timeout=120,
+        timeout=300,
     )
 
 
@@ -114,7 +114,7 @@ def test_a_pod_that_waits_is_explained_with_a_code_live_and_from_a_dump(
         capture_output=True,
         text=True,
         check=False,
-        timeout=120,
+        timeout=300,
     )
     assert json.loads(saved.stdout)["cause"] == json.loads(live.stdout)["cause"]
 

@@ -30,7 +30,7 @@ COMMANDS = {
 }
 TABLES = {"status": COMMANDS["status"], "devices": COMMANDS["devices"]}
 ESCAPE = "\x1b["
-SECONDS = 120
+SECONDS = 300
 
 each = pytest.mark.parametrize("arguments", COMMANDS.values(), ids=COMMANDS)
 
