@@ -32,8 +32,8 @@ from dragoon.kube.port import GANGS, Api
 
 _log = structlog.get_logger(__name__)
 
-_REST: Final = 2.0
-_LONGEST_REST_S: Final = 0.2
+_REST: Final = 5.0
+_LONGEST_REST_S: Final = 0.5
 """A family rests for this many times what its last look took: a burst of events is one look.
 
 Not for long: most of what a look takes is waiting for the API server.
