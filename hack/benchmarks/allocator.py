@@ -37,7 +37,7 @@ _SELECTOR = (
     'device.attributes["gpu.dragoon.dev"].productName.lowerAscii().matches("^.*h100.*$") && '
     'device.capacity["gpu.dragoon.dev"].memory.compareTo(quantity("40Gi")) >= 0'
 )
-"""Driver equality, lowerAscii().matches() and compareTo(quantity()): conventions.md 4.2."""
+"""Driver equality, lowerAscii().matches() and compareTo(quantity())."""
 _EVALUATIONS = 100_000
 _REPEAT = 20
 

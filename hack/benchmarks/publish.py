@@ -1,9 +1,9 @@
 """What our default publishing costs the stock scheduler.
 
-Beside the table of cluster.md, whose "whole, no counters" has the attributes of a usual GPU driver,
-and beside devices that say nothing but what their class reads. Each row is timed on a fresh control
-plane, in random order, several rounds; ratios are of medians. The CPU time of kube-scheduler tells
-the same, with less noise from whatever else this machine does.
+Beside devices with the attributes of a usual GPU driver, and beside devices that say nothing but
+what their class reads. Each row is timed on a fresh control plane, in random order, several rounds;
+ratios are of medians. The CPU time of kube-scheduler tells the same, with less noise from whatever
+else this machine does.
 """
 
 import argparse
@@ -22,8 +22,7 @@ from testbed.fleet import Fleet, control_plane, slices_of
 _PER_POD = 8
 _MORE_FORMS = ("whole,shared", "whole,shared,mig")
 _SCHEDULER = "kube-scheduler"
-# What the class reads; what NVIDIA's driver publishes too (nvidia-dra.md 2.3; it has addressingMode
-# besides). The table of cluster.md was measured with these.
+# What the class reads; what NVIDIA's driver publishes too (it has addressingMode besides).
 _READ = ("type", "simulated")
 _USUAL = (
     *("type", "uuid", "productName", "brand", "architecture"),

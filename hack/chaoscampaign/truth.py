@@ -1,7 +1,7 @@
 """What is really there: the hardware's own state, files and API, without the product's plans.
 
-The checks are those of DESIGN section 8: nothing prepared twice (1), agreement and no leak after a
-restart, running containers undisturbed (2), only valid objects in the API (4).
+The checks are those of ARCHITECTURE.md, what must hold: nothing prepared twice, agreement and no
+leak after a restart, running containers undisturbed, only valid objects in the API.
 """
 
 from collections import Counter

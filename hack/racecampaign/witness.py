@@ -1,4 +1,4 @@
-"""Watches claims, pods and rules, and notes what must never be seen (DESIGN section 8, 1 and 3)."""
+"""Watches claims, pods and rules, and notes what must never be seen."""
 
 import asyncio
 import time

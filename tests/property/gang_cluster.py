@@ -111,7 +111,7 @@ class Cluster:
     async def claim_controller(self) -> None:
         """Makes claims of templates; frees, and deletes, those whose consumers are gone.
 
-        Claims of bound pods that are allocated and not reserved it reserves (gang.md 3b.8).
+        Claims of bound pods that are allocated and not reserved it reserves.
         """
         pods = {pod["metadata"]["uid"]: pod for pod in (await self.api.list(PODS)).items}
         for pod in pods.values():

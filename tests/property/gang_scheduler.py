@@ -1,6 +1,6 @@
 """A small kube-scheduler: decides from a copy that lags, writes later, keeps devices in a set.
 
-What it does like the real one is what the gang protocol depends on (reference/gang-tried.md): its
+What it does like the real one is what the gang protocol depends on: its
 decisions land after a rule that it has not seen; a device is a name in a set, gone from it when any
 holder lets go; an allocated claim is not allocated again; PostFilter clears allocations of pods
 that are not pinned; a failed attempt clears the nomination; it preempts nobody.

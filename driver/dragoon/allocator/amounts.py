@@ -1,6 +1,6 @@
 """Amounts that add up: whole numbers of nano units, and what a request consumes of a capacity.
 
-Source: dra-api.md C.6, `consumable_capacity.go` of k8s.io/dynamic-resource-allocation 0.37.2 with
+Source: `consumable_capacity.go` of k8s.io/dynamic-resource-allocation 0.37.2 with
 the gate DRAFractionalCapacityRange on, as it is by default.
 """
 

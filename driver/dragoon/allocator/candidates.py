@@ -2,7 +2,7 @@
 
 What only depends on the request and the device is decided here: the selectors of the class, then
 those of the request, then the device's own node selection, then whether its capacity is enough
-when nobody else has a part of it. That is kube-scheduler's order (dra-api.md C.4).
+when nobody else has a part of it. That is kube-scheduler's order.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

@@ -1,4 +1,8 @@
-"""Constraints across the devices of a claim. Source: dra-api.md C.5."""
+"""Constraints across the devices of a claim.
+
+Source: `constraint.go` and the allocators in `structured` of k8s.io/dynamic-resource-allocation
+0.37.2.
+"""
 
 from typing import Any, Protocol
 

@@ -2,7 +2,7 @@
 
 Records hold what decisions read and what a result copies; the raw objects are dropped. Equal parts
 are shared between devices (`interning.py`), because a cluster has 100,000 of them. Made by
-`slices.py` and `claims.py`; source of the shapes: resource.k8s.io/v1, dra-api.md A.
+`slices.py` and `claims.py`; source of the shapes: resource.k8s.io/v1.
 """
 
 from collections.abc import Mapping

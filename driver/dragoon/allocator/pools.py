@@ -1,6 +1,6 @@
 """Which pools can be used on a node, which cannot and why, and the order of their devices.
 
-Source: dra-api.md C.3, `pools_incubating.go` of k8s.io/dynamic-resource-allocation 0.37.2. In one
+Source: `pools_incubating.go` of k8s.io/dynamic-resource-allocation 0.37.2. In one
 point this is stricter: where slices of one generation disagree about their number, the Go code
 takes whichever comes first; here such a pool is never used (case C15).
 """

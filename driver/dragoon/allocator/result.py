@@ -1,4 +1,6 @@
-"""status.allocation as kube-scheduler writes it. Source: dra-api.md C.6, C.9.
+"""status.allocation as kube-scheduler writes it.
+
+Source: `structured` of k8s.io/dynamic-resource-allocation 0.37.2.
 
 The allocationTimestamp is not the allocator's: whoever writes the allocation adds it.
 """

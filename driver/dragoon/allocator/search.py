@@ -1,9 +1,9 @@
 """The search: which devices the claims of one pod get on one node.
 
-Exactly kube-scheduler's (dra-api.md C.4): claims, requests, alternatives and devices in order,
-depth first with backtracking, the first full solution wins. Within a request devices are taken in
-increasing position. A device whose selectors fail ends the attempt only when the search comes to
-it.
+Exactly kube-scheduler's (`structured` of k8s.io/dynamic-resource-allocation 0.37.2): claims,
+requests, alternatives and devices in order, depth first with backtracking, the first full solution
+wins. Within a request devices are taken in increasing position. A device whose selectors fail ends
+the attempt only when the search comes to it.
 """
 
 from collections.abc import Iterator, Sequence

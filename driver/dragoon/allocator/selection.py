@@ -1,6 +1,6 @@
 """Whether selectors match a device, each evaluated once for all devices that are alike to it.
 
-A selector that fails stops kube-scheduler's whole attempt (dra-api.md B.3), so a failure is kept
+A selector that fails stops kube-scheduler's whole attempt, so a failure is kept
 as a finding about the device, and is raised only when the search comes to that device.
 """
 

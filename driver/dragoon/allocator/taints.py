@@ -1,4 +1,7 @@
-"""Taints that keep a device from being allocated. Source: dra-api.md C.8."""
+"""Taints that keep a device from being allocated.
+
+Source: `structured` of k8s.io/dynamic-resource-allocation 0.37.2.
+"""
 
 from collections.abc import Iterable
 

@@ -1,4 +1,6 @@
-"""What claims hold of a pool: devices, shares, capacity and counters. Source: dra-api.md C.2, C.7.
+"""What claims hold of a pool: devices, shares, capacity and counters.
+
+Source: `structured` of k8s.io/dynamic-resource-allocation 0.37.2.
 
 kube-scheduler keeps the devices in a set: when one of two claims that hold a device lets it go,
 the device counts as free. Here it is in use until the last holder is gone.

@@ -2,8 +2,7 @@
 
 Shares nothing with the search but the CEL programs and the parsing of amounts: it works on the raw
 objects, one rule after the other, without order or backtracking. What it finds is a list of
-sentences, empty for an allocation that breaks no rule (dra-api.md C; the API server checks none of
-this, A.6).
+sentences, empty for an allocation that breaks no rule (the API server checks none of this).
 """
 
 from collections import Counter

@@ -1,6 +1,6 @@
 """Views of a ResourceClaim: what it was given, not what it asked for (that is the allocator's).
 
-Source of the shape: resource.k8s.io/v1, dra-api.md A.6.
+Source of the shape: resource.k8s.io/v1.
 """
 
 from collections.abc import Mapping
@@ -37,7 +37,7 @@ class AllocatedDevice:
 
     @property
     def base_request(self) -> str:
-        """The request's name as containers use it: without the subrequest (kubelet-tried.md 2)."""
+        """The request's name as containers use it: without the subrequest."""
         return self.request.partition("/")[0]
 
 

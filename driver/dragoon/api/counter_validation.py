@@ -1,7 +1,7 @@
 """The rules of shared counters: the sets of a slice, and what a device consumes of them.
 
-Sources: `validateCounterSet` and `validateDeviceCounterConsumption` of 1.37.2 (dra-api.md A.2,
-A.3); what consumption may refer to is the allocator's rule for a whole pool (dra-api.md C.3).
+Sources: `validateCounterSet` and `validateDeviceCounterConsumption` of 1.37.2; what
+consumption may refer to is the allocator's rule for a whole pool.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

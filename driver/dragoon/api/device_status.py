@@ -4,7 +4,7 @@ The node plugin writes it, people and the controller read it. An entry names a d
 device, share ID) and has conditions and data. Only the plugin of the claim's node may write it
 (verb `associated-node:patch` on `resourceclaims/driver`): so data can be relied on where an
 annotation, which whoever may edit the claim can set, could not. Source of the shape: KEP-4817,
-resource.k8s.io/v1 (dra-api.md A.6).
+resource.k8s.io/v1.
 """
 
 from collections.abc import Mapping

@@ -3,7 +3,7 @@
 Not checked here, because nothing publishes them: binding conditions, node selection per device,
 compatibility groups.
 
-Source: `validateDevice` in `pkg/apis/resource/validation` of 1.37.2 (dra-api.md A.3).
+Source: `validateDevice` in `pkg/apis/resource/validation` of 1.37.2.
 """
 
 from collections.abc import Iterator, Mapping

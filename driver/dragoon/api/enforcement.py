@@ -1,4 +1,4 @@
-"""How well a node can hold the shares of one GPU apart (DESIGN section 6).
+"""How well a node can hold the shares of one GPU apart.
 
 `prepare` probes which tiers work and applies one of them to a share; `publish` says in attributes
 what was found, so that classes and claims can demand it. A tier that was not found is never used.

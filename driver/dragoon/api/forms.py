@@ -1,4 +1,4 @@
-"""The forms in which a GPU can be published (DESIGN section 4), and how people write them."""
+"""The forms in which a GPU can be published, and how people write them."""
 
 import enum
 import re

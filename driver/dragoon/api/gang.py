@@ -1,6 +1,6 @@
 """The Gang object (gangs.dragoon.dev, v1alpha1): what users write, what the controller answers.
 
-A Gang is a group of pods whose claims are allocated all together or not at all (DESIGN section 7).
+A Gang is a group of pods whose claims are allocated all together or not at all.
 The controller makes one from the labels of pods; a user writes one to say more. The journal of its
 plan, `status.plan`, is in `gang_plan`. The same layout stands in deploy/crds: what is missing
 there is dropped by the API server, so a contract test sends every field through a real one.

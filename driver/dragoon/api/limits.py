@@ -1,7 +1,7 @@
 """What names, numbers and sizes resource.k8s.io/v1 accepts.
 
-Source: `pkg/apis/resource/validation` and `k8s.io/api/resource/v1/types.go` of 1.37.2
-(dra-api.md A.1 to A.3). Sizes of texts are bytes in UTF-8.
+Source: `pkg/apis/resource/validation` and `k8s.io/api/resource/v1/types.go` of 1.37.2.
+Sizes of texts are bytes in UTF-8.
 """
 
 import re

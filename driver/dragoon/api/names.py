@@ -1,4 +1,4 @@
-"""Well-known names (DESIGN section 2). Everything named after the driver derives from its name."""
+"""Well-known names. Everything named after the driver derives from its name."""
 
 import re
 from typing import Final

@@ -3,7 +3,7 @@
 A config block is decoded strictly: what is not understood is refused with the path of the field,
 what was found and what is allowed, for a limit that was misspelt must not become no limit. Blocks
 of other drivers are nobody's business here but for `foreign`. Source of the shape and of the rules
-which block counts: resource.k8s.io/v1 (dra-api.md A.6), KEP-4381.
+which block counts: resource.k8s.io/v1, KEP-4381.
 """
 
 import difflib

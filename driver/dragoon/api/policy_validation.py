@@ -1,6 +1,6 @@
 """The rules of a request policy: what a claim may ask of a capacity that is shared out.
 
-Source: `validateRequestPolicy` of 1.37.2 (dra-api.md A.3). Fractions are refused here although a
+Source: `validateRequestPolicy` of 1.37.2. Fractions are refused here although a
 server with DRAFractionalCapacityRange takes them: others do not, and nothing publishes them.
 """
 

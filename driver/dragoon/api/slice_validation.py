@@ -1,8 +1,8 @@
 """The rules of a ResourceSlice, and those of a pool that the API server leaves to its readers.
 
 Used before publishing, and by the embedded API store so that it refuses what a real server
-refuses. Source: `ValidateResourceSlice` in `pkg/apis/resource/validation` of 1.37.2 (dra-api.md
-A.2); for pools `k8s.io/dynamic-resource-allocation` of 0.37.2 (dra-api.md C.3).
+refuses. Source: `ValidateResourceSlice` in `pkg/apis/resource/validation` of 1.37.2;
+for pools `k8s.io/dynamic-resource-allocation` of 0.37.2.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

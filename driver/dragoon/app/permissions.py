@@ -104,7 +104,7 @@ KUBELET_RULES: Final = (
         CLAIMS,
         ("get",),
         "in bursts of pods the node authorizer answers a kubelet's read of its own claim with 403, "
-        "and the kubelet tries again only after 60 to 90 s (kubelet-tried.md 0.2)",
+        "and the kubelet tries again only after 60 to 90 s",
     ),
 )
 """For the group system:nodes. The price: every kubelet may read every claim."""

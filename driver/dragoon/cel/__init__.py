@@ -7,7 +7,7 @@ Invariants: an expression that this package cannot evaluate exactly is refused a
 every evaluation ends at a cost of 1,000,000, counted as kube-scheduler counts it.
 
 Compiled is the environment of Kubernetes 1.37 for stored expressions, which is what the scheduler
-uses (dra-api.md B). Program.estimated_cost is what the API server refuses new ones by. Refused are
+uses. Program.estimated_cost is what the API server refuses new ones by. Refused are
 types as values, the authorizer, time zones by name or offset, message objects, and what nests too
 deeply for Python. Known to differ: the wording of what `validate()` of a format finds, the order of
 equal keys in a sort of more than 12 elements, and SizeLimitError for values that double until they

@@ -1,6 +1,6 @@
 """The variable `device` of a selector, from a device of a raw ResourceSlice.
 
-Source: k8s.io/dynamic-resource-allocation 0.37 `cel/compile.go`; dra-api.md B.1.
+Source: k8s.io/dynamic-resource-allocation 0.37 `cel/compile.go`.
 """
 
 from collections.abc import Callable, Mapping

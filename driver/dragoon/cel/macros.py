@@ -1,6 +1,6 @@
 """Macros: calls that are syntax (`has`, `exists`, `map`, `cel.bind`), turned into nodes.
 
-Source of the list: cel-go 0.29 with the libraries of k8s.io/apiserver 0.37 (dra-api.md B.4).
+Source of the list: cel-go 0.29 with the libraries of k8s.io/apiserver 0.37.
 """
 
 from collections.abc import Callable

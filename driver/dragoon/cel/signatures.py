@@ -29,7 +29,7 @@ FIELDS: Final[dict[str, Type]] = {
     "capacity": map_of(STRING, map_of(STRING, QUANTITY)),
     "allowMultipleAllocations": BOOL,
 }
-"""Fields of `device` in kube-scheduler 1.37 (dra-api.md B.1), where attributes may be lists."""
+"""Fields of `device` in kube-scheduler 1.37, where attributes may be lists."""
 
 LITERALS: Final[dict[type, Type]] = {
     bool: BOOL,

@@ -1,6 +1,6 @@
 """What devices of Dragoon say about themselves, and what people call it instead.
 
-Made from the publisher's table; what MIG and shared devices say besides is DESIGN section 4.
+Made from the publisher's table; what MIG and shared devices say besides is added here.
 """
 
 from collections.abc import Iterable, Mapping
@@ -22,7 +22,7 @@ CLASS_FORMS: Final[dict[str, Form]] = {
     "mig.dragoon.dev": Form.MIG,
     "shared.dragoon.dev": Form.SHARED,
 }
-"""The form of the devices of each of our DeviceClasses (DESIGN section 2)."""
+"""The form of the devices of each of our DeviceClasses."""
 
 _ONLY: Final[dict[str, tuple[Form, ...]]] = {
     "profile": (Form.MIG,),

@@ -1,7 +1,7 @@
 """Whether the API server really holds pods of gangs: asked of itself, not read from policies.
 
 A pod that is created without being stored shows what admission makes of it. Policies take effect
-some tenths of a second after they were written (gang-tried.md 7), and may be missing, unbound or
+some tenths of a second after they were written, and may be missing, unbound or
 edited: the answer of the server is the only proof.
 """
 

@@ -1,7 +1,8 @@
 """Wakes kubelets that wait after a failed prepare. Pure.
 
 A kubelet tries a failed prepare again only after 60 to 90 s, whatever the error; any change of the
-pod's metadata makes it try at once (kubelet-tried.md 0.1, 0.3). It says so in an event of the pod.
+pod's metadata makes it try at once (tried with Kubernetes 1.37.2). It says so in an event of the
+pod.
 Everything needed to decide is in the API: the event counts, the pod's annotation says for which
 event and when it was nudged last, so a new leader nudges nobody twice.
 """

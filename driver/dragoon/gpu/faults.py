@@ -1,7 +1,7 @@
 """What changing a card can be refused for: the errors that `port.MigCards` and its siblings raise.
 
-Each says which card, what is in the way, and what to do (DESIGN section 5: a refusal must not be
-a dead end). Lost cards and missing drivers have their errors in `dragoon.errors`.
+Each says which card, what is in the way, and what to do: a refusal must not be a dead end. Lost
+cards and missing drivers have their errors in `dragoon.errors`.
 """
 
 from dragoon.errors import HardwareError

@@ -1,4 +1,4 @@
-"""Device names: from the PCI address, never from an index or a minor number (DESIGN section 4)."""
+"""Device names: from the PCI address, never from an index or a minor number."""
 
 import re
 from collections.abc import Iterable

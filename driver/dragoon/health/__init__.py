@@ -1,4 +1,4 @@
-"""What cards raise and say of themselves, made into verdicts (DESIGN section 3).
+"""What cards raise and say of themselves, made into verdicts.
 
 Pure, in the order data flow: `xids` (what an XID means), `scope` (which devices of a divided card
 an event touches), `judging` (events and observations to the verdicts of each card), `remembering`

@@ -2,7 +2,7 @@
 
 Source: the immediate action in NVIDIA's catalogue of XIDs for Ampere and newer
 (docs.nvidia.com/deploy/xid-errors/analyzing-xid-catalog.html). 109 differs: the catalogue wants a
-reset, NVIDIA's own drivers for Kubernetes let it pass (nvidia-dra.md 2.8), for applications cause
+reset, NVIDIA's own drivers for Kubernetes let it pass, for applications cause
 it.
 """
 

@@ -1,4 +1,7 @@
-"""What the API server checks and adds in a ResourceClaim. Pure. Source: dra-api.md A.5, A.6."""
+"""What the API server checks and adds in a ResourceClaim. Pure.
+
+Source: `pkg/apis/resource/validation` and the registry strategies of 1.37.2.
+"""
 
 from collections.abc import Iterator
 from typing import Any

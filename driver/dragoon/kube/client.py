@@ -1,6 +1,6 @@
 """A real API server over HTTP: raw JSON in and out.
 
-Typed models are never used: they drop fields they do not know and cost time (kubelet-tried.md 9).
+Typed models are never used: they drop fields they do not know and cost time.
 Every foreign exception is translated here.
 """
 

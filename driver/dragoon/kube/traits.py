@@ -1,6 +1,6 @@
 """How each kind of object is served: which parts a write may touch, what the server adds. Pure.
 
-Sources: the registry strategies of kube-apiserver 1.37, dra-api.md A.2, A.5, A.6, A.9.
+Sources: the registry strategies of kube-apiserver 1.37.
 """
 
 from collections.abc import Callable, Iterable, Mapping

@@ -1,7 +1,7 @@
 """One request to the API server over aiohttp: headers, credentials, proxy, TLS.
 
-`kubernetes.aio` has a transport too; it spends as much time on a request as the request takes
-(kubelet-tried.md 9), and importing it costs every node 18 MiB. Errors of aiohttp pass through.
+`kubernetes.aio` has a transport too; it spends as much time on a request as the request
+takes, and importing it costs every node 18 MiB. Errors of aiohttp pass through.
 """
 
 from base64 import b64encode

@@ -1,4 +1,4 @@
-"""GPUs to devices to ResourceSlices, and the reconciler that keeps them there (DESIGN section 4).
+"""GPUs to devices to ResourceSlices, and the reconciler that keeps them there.
 
 Pure, in the order data flow: `floor` and `wishing` (which forms are wanted), `choosing` (which a
 card can have), `forms` and `counters` (its devices, and what keeps them apart), `building` and

@@ -2,7 +2,7 @@
 
 A device that is not offered any more stays published, with a taint, as long as it is among `kept`
 (`withdrawing` says how long): a device that somebody holds and that is gone from the slices takes
-no counters, and its card would be given away again (dra-api.md C.7).
+no counters, and its card would be given away again.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

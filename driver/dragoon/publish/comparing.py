@@ -2,7 +2,7 @@
 
 Compared is what readers see: owners and the spec, without the generation. Quantities are compared
 by value, absent and empty are one, and `timeAdded` of a taint counts only where we set it: the
-server fills it in, and rounds it to seconds (dra-api.md E.5, point 7).
+server fills it in, and rounds it to seconds.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -26,7 +26,7 @@ GATES: Final = {
     "allowMultipleAllocations": "DRAConsumableCapacity",
     "requestPolicy": "DRAConsumableCapacity",
 }
-"""The feature gate without which the server drops a field (dra-api.md A.9)."""
+"""The feature gate without which the server drops a field."""
 
 
 @dataclass(frozen=True, slots=True)

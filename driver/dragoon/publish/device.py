@@ -67,7 +67,7 @@ class Device:
         """A published device, without its taints.
 
         counters: what its card has to give now. The device takes what it took of these; a counter
-        that is not there any more would make the whole pool invalid (dra-api.md C.3).
+        that is not there any more would make the whole pool invalid.
         """
         took = {
             name: amount

@@ -2,7 +2,7 @@
 
 A device is named after its card's PCI address and keeps its name whatever happens to its
 neighbours. What is wrong with one card costs that card: it is published with a taint, so that
-nothing new is given to it while claims that hold it keep their device (dra-api.md H.18).
+nothing new is given to it while claims that hold it keep their device.
 """
 
 from collections import Counter
@@ -108,7 +108,7 @@ def _in_order(cards: Sequence[tuple[PciAddress, CardDevices]]) -> tuple[Device, 
 def valid(devices: Sequence[Device]) -> tuple[tuple[Device, ...], tuple[Finding, ...]]:
     """The devices that an API server and the allocator accept, and what is wrong with the rest.
 
-    A name given twice would make the whole pool unusable (dra-api.md C.3): none of them stays.
+    A name given twice would make the whole pool unusable: none of them stays.
     """
     names_ = Counter(device.name for device in devices)
     kept: list[Device] = []
@@ -167,7 +167,7 @@ def _lost(
     """A card that answers nothing, with what it said of itself while it did.
 
     A selector that reads a missing attribute fails for every pod of the cluster, and selectors are
-    evaluated before taints (dra-api.md B.3, C.4). So a card that was never seen working gets a
+    evaluated before taints. So a card that was never seen working gets a
     type that classes exclude before any selector of a user is asked.
     """
     taint = Taint.because(names.TAINT_LOST, lost.reason)
@@ -190,7 +190,7 @@ def _as_last_seen(card: str, said: Sequence[Object], taint: Taint) -> CardDevice
     """All forms of a lost card. Nothing new is given to them, so any counters do.
 
     As many as all of them together take: a set that gives less than is taken blocks every device
-    of the pool (dra-api.md C.7).
+    of the pool.
     """
     wanted: Counter[str] = Counter()
     for raw in said:

@@ -1,4 +1,4 @@
-"""What may be published to which Kubernetes (DESIGN section 1.2). Pure.
+"""What may be published to which Kubernetes. Pure.
 
 Fields that a server does not know are found by asking it (`probing`). What asking cannot show is
 here: 1.36.0 and 1.36.1 give counters twice where a device can be given away several times

@@ -15,7 +15,7 @@ class Offer:
     """The devices of a pool in their order.
 
     plain: what to publish instead where the server does not keep the fields that hold the forms of
-    a card apart: then two claims would get one card (dra-api.md A.9).
+    a card apart: then two claims would get one card.
     """
 
     devices: tuple[Device, ...] = ()

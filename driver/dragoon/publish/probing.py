@@ -1,6 +1,6 @@
 """Whether the API server keeps what our devices depend on.
 
-A server drops fields without a word while their feature gate is off (dra-api.md A.9). Without
+A server drops fields without a word while their feature gate is off. Without
 taints, what only a taint protects would be given away; without counters or the fields of devices
 that are given away several times, one card would go to two claims. So the server is asked by a dry
 run, before the first slice with such fields is published.

@@ -125,8 +125,7 @@ class Publisher:
     def allow(self, now: bool) -> None:  # noqa: FBT001 - reads as allow(True)
         """Publishing and repairing happen only while allowed: while the kubelet has registered us.
 
-        Slices published earlier would lure pods to a node whose kubelet cannot prepare them yet
-        (kubelet-tried.md 0, number 4).
+        Slices published earlier would lure pods to a node whose kubelet cannot prepare them yet.
         """
         if now is not self._allowed:
             self._allowed = now

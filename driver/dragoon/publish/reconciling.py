@@ -1,9 +1,9 @@
 """Which writes lead from the slices that stand in the API to those that should. Pure.
 
-The rules of dra-api.md E.5: a pool's generation is kept where one slice at most is updated and
-none is created, else it grows and every slice is written; obsolete slices go first, so that
-removed hardware disappears even if a later write fails; the index in a slice's name keeps the
-order in which the allocator reads.
+The rules of the Go helper (`resourceslice` of k8s.io/dynamic-resource-allocation 0.37.2): a pool's
+generation is kept where one slice at most is updated and none is created, else it grows and every
+slice is written; obsolete slices go first, so that removed hardware disappears even if a later
+write fails; the index in a slice's name keeps the order in which the allocator reads.
 """
 
 from collections.abc import Mapping, Sequence

@@ -1,6 +1,6 @@
 """Nodes for gangs only: all their devices have a taint that only the gang controller ignores. Pure.
 
-There races with kube-scheduler are excluded (DESIGN section 7).
+There races with kube-scheduler are excluded.
 """
 
 from collections.abc import Sequence

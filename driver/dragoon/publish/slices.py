@@ -2,7 +2,7 @@
 
 The allocator reads slices in the order of their names, so names begin with their index. A pool
 has at least one slice, possibly empty: it says that the driver is here and there is no GPU. What
-devices consume stands in slices of its own, before theirs (dra-api.md A.2, case C56).
+devices consume stands in slices of its own, before theirs.
 """
 
 import re

@@ -1,4 +1,4 @@
-"""The rules of resource.k8s.io that Dragoon builds on (dra-api.md A.2, A.6)."""
+"""The rules of resource.k8s.io that Dragoon builds on."""
 
 import pytest
 

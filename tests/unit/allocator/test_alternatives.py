@@ -1,4 +1,4 @@
-"""Allocation mode All and firstAvailable (dra-api.md C.4, C.9)."""
+"""Allocation mode All and firstAvailable."""
 
 from typing import Any
 

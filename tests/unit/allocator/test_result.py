@@ -1,4 +1,4 @@
-"""status.allocation as kube-scheduler writes it (dra-api.md C.9), and cases C42 and C04."""
+"""status.allocation as kube-scheduler writes it, and cases C42 and C04."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""The twelve points measured on a live control plane (reference/gang-tried.md 0), each kept.
+"""The twelve points measured on a live control plane, each kept.
 
 What needs the real kube-scheduler is in tests/e2e; here the small cluster of tests/property stands
 for it, which does what was measured.

@@ -1,4 +1,4 @@
-"""How calls of the kubelet are met: the points of kubelet-tried.md section 0 that concern prepare."""
+"""How calls of the kubelet are met: the points, tried with a real one, that concern prepare."""
 
 import asyncio
 

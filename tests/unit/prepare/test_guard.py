@@ -1,4 +1,4 @@
-"""The guard from outside: who waits for whom, what is said, and that it ends (DESIGN section 5)."""
+"""The guard from outside: who waits for whom, what is said, and that it ends."""
 
 import asyncio
 from typing import Any

@@ -66,7 +66,7 @@ def instance(
 
 
 def admitted(book: Ledger, places: Iterable[Place]) -> bool:
-    """Whether the counters let all of these be allocated at once (dra-api.md C.7)."""
+    """Whether the counters let all of these be allocated at once."""
     used: Counter[str] = Counter()
     for one, place in places:
         used.update(book.of(one, place).amounts)

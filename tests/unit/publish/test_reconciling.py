@@ -1,4 +1,4 @@
-"""Decisions of the reconciler (dra-api.md E.5), one rule at a time."""
+"""Decisions of the reconciler, one rule at a time."""
 
 import copy
 from typing import Any

@@ -1,6 +1,6 @@
 """The layout of claims, templates and classes in resource.k8s.io/v1 (case C40).
 
-Source of the fields: resource.k8s.io/v1 of 1.37, dra-api.md A.4, A.5, A.8.
+Source of the fields: resource.k8s.io/v1 of 1.37, v1beta1 and v1beta2.
 """
 
 from collections import Counter

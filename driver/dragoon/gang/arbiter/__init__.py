@@ -1,7 +1,7 @@
 """What was given twice, by whomever: seen on every change of a claim, resolved at once.
 
 `ranking` says who keeps a device, `deciding` what is done, `watching` does it, whether or not there
-are gangs. Facts: reference/gang-tried.md 2.
+are gangs.
 
 May import dragoon.gang.protocol and what that may. Everything but `watching` is pure.
 

@@ -1,6 +1,6 @@
 """The pods of one label value in one namespace, sorted into Gangs.
 
-Identity (DESIGN section 7.1): namespace, label value, UID of the owner. So a Job that is deleted
+Identity: namespace, label value, UID of the owner. So a Job that is deleted
 and made anew is another gang, though its pods carry the same label. A Gang without an owner (one
 that a user wrote, or of bare pods, or of pods with the scope `name`) takes all pods that have no
 Gang of their owner. Where another project says that pods are a group, that group counts instead of

@@ -1,4 +1,4 @@
-"""The table of group sources: how other projects say that pods belong together (gang.md 1.9).
+"""The table of group sources: how other projects say that pods belong together.
 
 One entry each; of several that know a pod the first names its group, and the others have to agree.
 """

@@ -1,8 +1,8 @@
 """The form in which several claims get parts of a GPU's memory and compute.
 
-The counters are charged once, by the first share; after that only capacity counts (dra-api.md
-C.6, C.7). A capacity that the node does not enforce is not published: a claim that asks for it
-finds no device, instead of a device that must refuse it.
+The counters are charged once, by the first share; after that only capacity counts. A capacity that
+the node does not enforce is not published: a claim that asks for it finds no device, instead of a
+device that must refuse it.
 """
 
 from dataclasses import replace

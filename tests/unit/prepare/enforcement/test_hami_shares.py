@@ -53,7 +53,7 @@ async def test_a_share_has_region_library_preload_hooks_and_environment(scene: S
     )
     assert mounts["/tmp/cudevshr.cache"][0] == f"{folder}/usage", "where it looks without env"
     assert [hook.hook_name for hook in got.hooks] == ["createContainer", "startContainer"]
-    assert all(hook.env for hook in got.hooks), "point 10 of kubelet-tried.md"
+    assert all(hook.env for hook in got.hooks), "without its own it has the container's"
     assert variables(got)["CUDA_DEVICE_MEMORY_SHARED_CACHE"] == "/usr/local/dragoon/region/usage"
     files = scene.disk.files()
     assert files[folder.with_name(folder.name + ".preload")] == b"/usr/local/vgpu/libvgpu.so\n"
