@@ -336,12 +336,16 @@ class Looker:
 
 
 async def _beside(work: Awaitable[_Answer], other: Coroutine[Any, Any, None]) -> _Answer:
-    """What work answers, when both are through; what goes wrong in either is raised then."""
+    """What work answers, when both are through. Where work fails the other is cut off."""
     task = asyncio.create_task(other)
     try:
-        return await work
-    finally:
-        await task
+        answer = await work
+    except BaseException:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+        raise
+    await task
+    return answer
 
 
 def _job_of(pods: Iterable[PodRecord]) -> Owner | None:

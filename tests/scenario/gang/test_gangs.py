@@ -1,10 +1,11 @@
 """Gangs from pods to bound pods: the whole controller on an in-memory API server."""
 
+import asyncio
 from collections import Counter
 
 from dragoon.api.gang import LABEL
 from dragoon.api.gang_plan import Step
-from dragoon.kube.port import GANGS, PODS
+from dragoon.kube.port import CLAIMS, GANGS, PODS, TAINT_RULES
 from tests.scenario.gang.bed import SPACE, Bed, condition, until
 
 
@@ -23,6 +24,22 @@ async def test_a_job_with_the_label_is_placed_all_together() -> None:
             "n0/gpu",
             "n1/gpu",
         }
+
+
+async def test_people_see_the_step_that_a_gang_is_at_while_it_is_written() -> None:
+    async with Bed().up() as bed, bed.controller():
+        fencing = bed.api.faults.hang(times=None, verb="create", resource=TAINT_RULES)
+        committing = bed.api.faults.hang(
+            times=None,
+            verb="patch",
+            when=lambda call: call.resource == CLAIMS and call.subresource == "status",
+        )
+        await bed.job("ddp", 4, template="pair")
+        for held, phase in ((fencing, "Fencing"), (committing, "Committing")):
+            await asyncio.wait_for(held.reached.wait(), 60)
+            await bed.phase("ddp", phase)
+            held.lift()
+        await bed.phase("ddp", "Running")
 
 
 async def test_c45_a_gang_without_room_leaves_nothing_and_runs_as_soon_as_there_is_room() -> None:
