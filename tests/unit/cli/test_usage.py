@@ -8,7 +8,7 @@ import pytest
 from dragoon.api.enforcement import Tier
 from dragoon.cli import main
 from dragoon.gpu.limits import MemoryLimit
-from dragoon.gpu.model import PciAddress, Placement
+from dragoon.gpu.model import Gpu, PciAddress, Placement
 from dragoon.gpu.sim.occupants import Accounting, ProcessState
 from dragoon.prepare.enforcement import region
 from dragoon.prepare.enforcement.cgroup import MemoryCap
@@ -24,6 +24,14 @@ from tests.unit.prepare.enforcement.regions import running
 def node(tmp_path: Path) -> Node:
     with rig(MACHINE, tmp_path):
         return Node(tmp_path)
+
+
+def two_shares(node: Node) -> Gpu:
+    """Claims a and b have shares of one card, in the containers one and two."""
+    gpu = node.card(0)
+    node.share("a", gpu.address, gpu.uuid, "one")
+    node.share("b", gpu.address, gpu.uuid, "two")
+    return gpu
 
 
 def test_a_share_is_told_by_the_region_of_its_container(node: Node, capsys: Capture) -> None:
@@ -53,9 +61,7 @@ def test_a_share_is_told_by_the_region_of_its_container(node: Node, capsys: Capt
 def test_one_claim_can_be_asked_for_and_a_wrong_name_lists_those_that_are_here(
     node: Node, capsys: Capture
 ) -> None:
-    gpu = node.card(0)
-    node.share("a", gpu.address, gpu.uuid, "one")
-    node.share("b", gpu.address, gpu.uuid, "two")
+    two_shares(node)
     assert len(node.said(capsys)) == 2
     for name in ("b", "team-a/b", "b-uid"):
         assert [one["container"] for one in node.said(capsys, name)] == ["two"]
@@ -107,9 +113,7 @@ def test_whole_gpus_and_mig_devices_are_told_by_their_processes(
 def test_a_region_that_is_gone_is_a_finding_and_the_rest_is_still_told(
     node: Node, capsys: Capture
 ) -> None:
-    gpu = node.card(0)
-    node.share("a", gpu.address, gpu.uuid, "one")
-    node.share("b", gpu.address, gpu.uuid, "two")
+    gpu = two_shares(node)
     region_file(node.paths, POD, "one").unlink()
     gone, whole = node.said(capsys, code=1)
     assert "is not there" in gone["problem"]
@@ -163,9 +167,7 @@ def test_a_region_may_lie_about_what_cannot_be(node: Node, capsys: Capture) -> N
 def test_wide_says_why_something_is_not_known_and_names_are_those_of_the_claims(
     node: Node, capsys: Capture
 ) -> None:
-    gpu = node.card(0)
-    node.share("a", gpu.address, gpu.uuid, "one")
-    node.share("b", gpu.address, gpu.uuid, "two")
+    two_shares(node)
     region_file(node.paths, POD, "one").unlink()
     assert main.run(["usage", *node.where, "-o", "wide"]) == 1
     header, gone, there = capsys.readouterr().out.splitlines()
