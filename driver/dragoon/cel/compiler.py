@@ -10,7 +10,8 @@ from typing import Any, Final
 
 from dragoon.cel import calls, comparisons, costs, loops, paths
 from dragoon.cel.checked import DEVICE_NAME, Callee, Checked
-from dragoon.cel.errors import EvaluationError, ExpressionFailedError
+from dragoon.cel.errors import ExpressionFailedError
+from dragoon.cel.folding import Known
 from dragoon.cel.frame import BUDGET, DEVICE, FIRST_SLOT, PENDING, Evaluate, Frame
 from dragoon.cel.library.lists import COMPARABLE
 from dragoon.cel.library.standard import pattern
@@ -41,12 +42,6 @@ from dragoon.cel.values import (
 Observer = Callable[[Node, Evaluate], Evaluate]
 """Wraps the closure of a node, to see what it gives."""
 
-_CONVERSIONS: Final = frozenset(
-    ("bool", "bytes", "double", "duration", "dyn", "int", "string", "timestamp", "uint")
-)
-"""Functions that cel-go evaluates at compile time when their argument is constant."""
-_FOLDED: Final = _CONVERSIONS | {"quantity", "semver"}
-"""Those, and the ones worth it. A failure of the latter stays one of the evaluation."""
 _WITH_PATTERN: Final = frozenset(("matches", "find", "findAll"))
 
 
@@ -57,9 +52,7 @@ class Compiler:
         self._source = checked.source
         self._callees = checked.callees
         self._types = checked.types
-        # What cel-go takes for constants.
-        self._constants: set[Node] = set()
-        self._values: dict[Node, calls.Constant] = {}
+        self._known = Known(checked.source)
         self._observer = observer
         self._scope: list[tuple[str, int]] = [(DEVICE_NAME, DEVICE)]
         self._bound: dict[int, Evaluate] = {}
@@ -71,8 +64,7 @@ class Compiler:
         return run if self._observer is None else self._observer(node, run)
 
     def literal(self, node: Literal) -> Evaluate:
-        self._constants.add(node)
-        return self._known(node, calls.Constant(node.value))
+        return self._known.literal(node)
 
     def variable(self, node: Ident) -> Evaluate:
         slot = self._slot(node.name)
@@ -132,7 +124,7 @@ class Compiler:
             return fused
         operand, root = self._root(node.operand)
         key = self.build(node.index)
-        if node.index not in self._constants:
+        if not self._known.is_constant(node.index):
             # A path as an index costs as much as an index.
             saved = 1 if isinstance(node.index, _VARIABLES) else 0
             return paths.indexing(operand, key, root, saved, optional=node.optional)
@@ -157,8 +149,6 @@ class Compiler:
 
     def list_of_items(self, node: ListOf) -> Evaluate:
         items = [(self.build(item.value), item.optional) for item in node.items]
-        if self._constants.issuperset(node.children()):
-            self._constants.add(node)
 
         def run(frame: Frame) -> tuple[Any, ...]:
             frame[BUDGET] -= costs.LIST
@@ -169,15 +159,13 @@ class Compiler:
                 if not optional or calls.is_present(value)
             )
 
-        return self._settled(node, run)
+        return self._known.aggregate(node, run)
 
     def map_of_entries(self, node: MapOf) -> Evaluate:
         entries = [
             (self.build(entry.key), self.build(entry.value), entry.optional)
             for entry in node.entries
         ]
-        if self._constants.issuperset(node.children()):
-            self._constants.add(node)
 
         def run(frame: Frame) -> dict[Any, Any]:
             frame[BUDGET] -= costs.MAP
@@ -191,30 +179,7 @@ class Compiler:
                     result[name] = content.value
             return result
 
-        return self._settled(node, run)
-
-    def _settled(self, node: Node, run: Evaluate) -> Evaluate:
-        """The closure of a list or map; one of constants is made once and costs nothing."""
-        if node not in self._constants:
-            return run
-        try:
-            value = calls.constant(run)
-        except EvaluationError:
-            return run
-        return self._known(node, calls.Constant(value))
-
-    def _known(self, node: Node, constant: calls.Constant) -> Evaluate:
-        """The closure of a part whose value is known; remembers it."""
-        self._values[node] = constant
-        value, cost = constant.value, constant.cost
-        if not cost:
-            return lambda _: value
-
-        def run(frame: Frame) -> Any:
-            frame[BUDGET] -= cost
-            return value
-
-        return run
+        return self._known.aggregate(node, run)
 
     def quantifier(self, node: Quantifier) -> Evaluate:
         over = self.build(node.range)
@@ -239,7 +204,7 @@ class Compiler:
         return loops.transform(walk, condition, dict, collect)
 
     def _into_list(self, node: Node, step: Evaluate) -> loops.Collect:
-        return loops.into_list(step, 2 if node in self._constants else 2 + costs.LIST)
+        return loops.into_list(step, 2 if self._known.is_constant(node) else 2 + costs.LIST)
 
     def sort_by(self, node: SortBy) -> Evaluate:
         """The range is evaluated once; what is no list has keys, but no order."""
@@ -296,14 +261,12 @@ class Compiler:
         if callee.name in {"or", "orValue"}:
             left, right = args
             return calls.otherwise(left, right, value=callee.name == "orValue")
-        constant = self._values.get(callee.args[1]) if len(args) == 2 else None
+        constant = self._known.value(callee.args[1]) if len(args) == 2 else None
         if constant is not None and self._observer is None and calls.evaluates_both(callee):
             run = calls.with_constant(callee, args[0], constant)
         else:
             run = calls.call(callee, args)
-        if callee.name in _FOLDED and self._constants.issuperset(callee.args):
-            return self._folded(node, callee, run)
-        return run
+        return self._known.call(node, callee, run)
 
     def _check_patterns(self, callee: Callee) -> None:
         """Constant regular expressions must be valid: the API server says so at creation.
@@ -323,12 +286,11 @@ class Compiler:
     def _operator(self, node: Call) -> Evaluate:
         left, right = map(self.build, node.args)
         if node.function == "in":
-            if isinstance(node.args[1], ListOf) and node.args[1] in self._constants:
+            if isinstance(node.args[1], ListOf) and self._known.is_constant(node.args[1]):
                 members = calls.constant(right)
                 if not members:
                     # To cel-go that is a constant, whatever is looked for.
-                    self._constants.add(node)
-                    return self._known(node, calls.Constant(value=False))
+                    return self._known.constant(node, value=False)
                 return comparisons.membership_in(left, members)
             in_list = self._types[node.args[1]].kind == "list"
             return comparisons.membership(left, right, in_list=in_list)
@@ -338,26 +300,6 @@ class Compiler:
             if fast is not None:
                 return fast
         return comparisons.equality(left, right, wanted=wanted)
-
-    def _folded(self, node: Call, callee: Callee, run: Evaluate) -> Evaluate:
-        """A call on constants, computed once.
-
-        cel-go charges for it each time, unless it converts.
-        """
-        try:
-            value = calls.constant(run)
-        except ExpressionFailedError as error:
-            if callee.name in _CONVERSIONS:
-                raise self._source.wrong(node.start, error.message) from error
-            return run
-        if callee.name in _CONVERSIONS:
-            self._constants.add(node)
-            return self._known(node, calls.Constant(value))
-        args = [self._values[arg].value for arg in callee.args]
-        price = costs.cost_of(callee)
-        return self._known(
-            node, calls.Constant(value, price if isinstance(price, int) else price(*args))
-        )
 
 
 _VARIABLES: Final = (Ident, Select, Index)
