@@ -6,23 +6,18 @@ A look may be cut off anywhere: the next one, of this process or another, goes o
 import asyncio
 import time
 from collections import defaultdict
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
 from datetime import UTC, datetime
 from typing import Any, Final, TypeVar
 
 import structlog
 
-from dragoon.allocator.gang.model import NodeFacts
-from dragoon.allocator.model import PoolId
-from dragoon.api.gang import GangObject, Owner
-from dragoon.api.gang_plan import Plan, Step
+from dragoon.api.gang import GangObject
+from dragoon.api.gang_plan import Step
 from dragoon.errors import InvalidInputError
 from dragoon.gang import asking
-from dragoon.gang.discovering.grouping import slot_of
 from dragoon.gang.line import Line
 from dragoon.gang.planning import Planner, Planning
-from dragoon.gang.protocol import viewing
 from dragoon.gang.protocol.actions import (
     Action,
     Journal,
@@ -35,11 +30,10 @@ from dragoon.gang.protocol.actions import (
 )
 from dragoon.gang.protocol.deciding import decide
 from dragoon.gang.protocol.executing import Executor
-from dragoon.gang.protocol.facts import pool_id
-from dragoon.gang.protocol.model import Backlog, GangView, Kind, Member, Settings
+from dragoon.gang.protocol.model import GangView, Member, Settings
 from dragoon.gang.provisioning.asking_for_nodes import Provisioning
-from dragoon.gang.records import JobRecord, PodRecord
 from dragoon.gang.remembering import Case, Memory, Pace, Reporter
+from dragoon.gang.seeing import Seeing
 from dragoon.gang.telling import Telling
 from dragoon.gang.waiting.keeping import Keeping
 from dragoon.gang.waiting.ranking import rank
@@ -81,8 +75,10 @@ class Looker:
         self._executor = executor or Executor(api)
         self._pace = pace or Pace()
         self._clock = clock
-        self._now = now
         self._planning = Planning(world, planner, reporter, pace=self._pace, clock=clock)
+        self._seeing = Seeing(
+            world, self._planning.questions, settings=settings, clock=clock, now=now
+        )
         self._telling = Telling(
             api,
             world,
@@ -137,9 +133,9 @@ class Looker:
                 # It was deleted while it was planned: what it was promised is for nobody.
                 self.forget(case.gang.uid)
                 return
-            case = self._now_of(case)
+            case = self._seeing.now_of(case)
             try:
-                view = self._view(gang, case, memory, listed=listed)
+                view = self._seeing.view(gang, case, memory, listed=listed)
             except InvalidInputError as error:
                 # Somebody edited the journal: what it promised is not known, so nothing is done.
                 self._reporter.noted(gang, Note("DamagedPlan", error.message))
@@ -181,97 +177,6 @@ class Looker:
         )
         if not asked:
             self._again(gang, self._clock() + memory.backoff.next())
-
-    def _now_of(self, case: Case) -> Case:
-        """The case with its pods as the copies have them now: what was just written shows."""
-        found = (self._world.copies.pods.get(pod.name, pod.namespace) for pod in case.pods)
-        pods = tuple(
-            now
-            for now, pod in zip(found, case.pods, strict=True)
-            if now is not None and now.uid == pod.uid
-        )
-        return replace(case, pods=pods)
-
-    def _job(self, gang: GangObject, case: Case) -> JobRecord | None:
-        """The Job that we suspended, else the one that all living pods come from."""
-        plan = gang.status.plan
-        if plan is not None and plan.suspended:
-            # Its pods are gone, and it has to be resumed.
-            return self._world.jobs_by_uid.get(plan.suspended)
-        owner = _job_of(case.pods)
-        return self._world.jobs_by_uid.get(owner.uid) if owner is not None else None
-
-    def _view(self, gang: GangObject, case: Case, memory: Memory, *, listed: bool) -> GangView:
-        world, plan = self._world, gang.status.plan
-        members = tuple(
-            viewing.member_of(pod.raw, world.claim, slot=slot_of(pod))
-            for pod in case.pods
-            if pod.raw is not None
-        )
-        planned = self._planning.questions.claims_of(gang)
-        if plan is not None and plan.step is Step.WAIT:
-            # Two plans over one device can only come of a leader's late write: here it shows.
-            snapshot = self._planning.questions.snapshot(gang)
-        else:
-            snapshot = world.snapshot()
-        job = self._job(gang, case)
-        return GangView(
-            now=self._now(),
-            tick=self._clock(),
-            gang=asking.gang_ref(gang),
-            minimum=gang.spec.size,
-            maximum=gang.spec.max_size,
-            members=members,
-            claims=viewing.claims_of_interest(
-                gang.namespace,
-                members=members,
-                plan=plan,
-                planned=planned,
-                snapshot=snapshot,
-                claims=world.claim,
-            ),
-            rules=tuple(
-                rule for rule in world.rules() if rule.gang == gang.uid or rule.kind is Kind.DAMAGE
-            ),
-            snapshot=snapshot,
-            nodes=world.node_names(),
-            reserved=_reserved(gang),
-            backlog=self._backlog(gang) if plan and plan.step in _FENCED else Backlog(),
-            deleting=gang.deleting,
-            plan=plan,
-            planned=planned,
-            misfits=self._asked(asking.misfits, plan, case, Step.VERIFY, {}) if listed else {},
-            roomy=self._asked(asking.roomy, plan, case, Step.COMMIT, frozenset())
-            if self._settings.scheduler_nominates
-            else frozenset(),
-            listed=listed,
-            wait=memory.wait,
-            proposal=memory.proposal,
-            owner=None if job is None else _owner(job),
-            suspended=job is not None and job.suspended,
-        )
-
-    def _backlog(self, gang: GangObject) -> Backlog:
-        plan = gang.status.plan
-        drivers = {pool.driver for pool in plan.pools} if plan is not None else set()
-        return Backlog(self._world.pending_claims(), self._world.free_devices(drivers))
-
-    def _asked(
-        self,
-        question: Callable[[Plan, Mapping[str, PodRecord], Mapping[str, NodeFacts]], _Answer],
-        plan: Plan | None,
-        case: Case,
-        step: Step,
-        otherwise: _Answer,
-    ) -> _Answer:
-        """What the planned nodes are without the pods of the plan; only asked in this step."""
-        if plan is None or plan.step is not step:
-            return otherwise
-        pods = {pod.uid: pod for pod in case.pods}
-        planned = [pods[one.uid].key for one in plan.members if one.uid in pods]
-        names = {one.node for one in plan.members}
-        facts = self._world.node_facts(without=planned, names=names)
-        return question(plan, pods, {one.name: one for one in facts})
 
     async def _carry_out(
         self, gang: GangObject, case: Case, view: GangView, actions: Iterable[Action]
@@ -346,23 +251,3 @@ async def _beside(work: Awaitable[_Answer], other: Coroutine[Any, Any, None]) ->
         raise
     await task
     return answer
-
-
-def _job_of(pods: Iterable[PodRecord]) -> Owner | None:
-    """The Job that all living pods come from, None where they do not."""
-    owners = {pod.owner for pod in pods if pod.is_alive}
-    if len(owners) != 1:
-        return None
-    owner = owners.pop()
-    is_job = owner is not None and owner.kind == "Job" and owner.api_version == "batch/v1"
-    return owner if is_job else None
-
-
-def _reserved(gang: GangObject) -> tuple[PoolId, ...]:
-    """The pools that are kept for a gang."""
-    found = gang.status.reservation
-    return () if found is None else tuple(map(pool_id, found.pools))
-
-
-def _owner(job: JobRecord) -> Owner:
-    return Owner(api_version="batch/v1", kind="Job", name=job.name, uid=job.uid)
