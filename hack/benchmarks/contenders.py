@@ -81,6 +81,13 @@ class Contender:
         rss, anonymous = (int(fields[key].split()[0]) / 1024 for key in ("VmRSS", "RssAnon"))
         return rss, anonymous
 
+    def cpu_seconds(self) -> float:
+        """What it has used of the processors so far, in user mode and in the kernel (proc(5))."""
+        assert self._process is not None
+        stat = Path(f"/proc/{self._process.pid}/stat").read_text()
+        user, system = stat.rpartition(")")[2].split()[11:13]
+        return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
+
     def api_seconds(self) -> list[float]:
         """How long each GET of a claim has taken, as the process tells it."""
         return list(self._read_api(self.lines()))

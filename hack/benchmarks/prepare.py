@@ -3,7 +3,8 @@
 Both run against one real API server; the calls take turns, in random order. The same calls on
 tmpfs show what fsync costs; each process tells what its GETs cost. "slow" is tmpfs with waits put
 into both drivers, at each GET of a claim and at each fsync: there the parallelism of the code
-shows, and not how many CPUs this machine has. Dragoon runs as in a pod: no kubeconfig, its account
+shows, and not how many CPUs this machine has. On a machine that others use too, the CPU time of a
+prepare with its unprepare says more than any of the times. Dragoon runs as in a pod: no kubeconfig, its account
 mounted. Shares and MIG devices follow in a table of their own (`prepare_forms`).
 """
 
@@ -46,9 +47,10 @@ def options(parser: argparse.ArgumentParser) -> None:
 
 @dataclass
 class Seconds:
-    """What was measured of one contender in one place."""
+    """What was measured of one contender in one place. cpu: of a prepare with its unprepare."""
 
     start: float = 0.0
+    cpu: float = 0.0
     prepare: list[float] = field(default_factory=list)
     unprepare: list[float] = field(default_factory=list)
     burst: list[float] = field(default_factory=list)
@@ -124,11 +126,15 @@ async def _measure(
                 await runner.call(runner.claims[0])  # connections are made, caches are warm
                 runner.seconds.prepare.clear()
                 runner.seconds.unprepare.clear()
+            for runner in runners:
+                runner.seconds.cpu = -runner.contender.cpu_seconds()
             for number in range(chosen.calls):
                 for runner in random.sample(runners, len(runners)):
                     await runner.call(runner.claims[number % _GPUS])
             for runner in runners:
                 runner.seconds.api = runner.contender.api_seconds()
+                runner.seconds.cpu += runner.contender.cpu_seconds()
+                runner.seconds.cpu /= chosen.calls
             for _ in range(chosen.bursts):
                 for runner in random.sample(runners, len(runners)):
                     await runner.burst()
@@ -183,6 +189,7 @@ def _print(results: dict[str, dict[str, Seconds]]) -> None:
             "  of it GET of the claim p50": [_percentile(s.api, 50) for s in (ours, theirs)],
             f"unprepare p50, {place}": [_percentile(s.unprepare, 50) for s in (ours, theirs)],
             f"unprepare p99, {place}": [_percentile(s.unprepare, 99) for s in (ours, theirs)],
+            f"CPU of both calls, {place}": [s.cpu for s in (ours, theirs)],
             f"8 claims of 8 pods p50, {place}": [_percentile(s.burst, 50) for s in (ours, theirs)],
             f"8 claims of a pod p50, {place}": [
                 _percentile(s.together, 50) for s in (ours, theirs)
@@ -205,7 +212,10 @@ def _print_summary(names: list[str], results: dict[str, dict[str, Seconds]]) -> 
         for shape, values in (("8 pods", "burst"), ("a pod", "together")):
             label = f"8 claims of {shape} / one, {place}"
             times = [_eight_to_one(by_name[name], values) for name in names]
-            print(f"{label:<34}{times[0]:>10.2f} x{times[1]:>10.2f} x{times[0] / times[1]:>8.2f}")
+            ratio = times[0] / times[1]
+            print(f"{label:<34}{times[0]:>10.2f} x{times[1]:>10.2f} x{ratio:>8.2f}")
+            each = [one / _GPUS for one in times]
+            print(f"{'  for each claim':<34}{each[0]:>10.2f} x{each[1]:>10.2f} x{ratio:>8.2f}")
     for name in names:
         rss, anonymous = disk[name].memory
         print(
