@@ -22,7 +22,7 @@ NODE = "n1"
 DRIVER = "gpu.dragoon.dev"
 
 
-async def until(what: str, condition: Callable[[], bool], *, within: float = 60.0) -> None:
+async def until(what: str, condition: Callable[[], bool], *, within: float = 120.0) -> None:
     """Waits for a condition that nobody announces."""
     try:
         async with asyncio.timeout(within):
