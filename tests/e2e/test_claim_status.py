@@ -63,7 +63,7 @@ def test_a_claim_that_is_refused_for_good_says_why_and_there_is_one_event(
     assert "found MigConfig" in ready["message"]
     assert entry["data"] == {"onRefusal": "Report"}
 
-    # A change of the pod makes the kubelet ask again at once (kubelet-tried.md 0.3).
+    # A change of the pod makes the kubelet ask again at once.
     for time in range(2):
         asked = refused(bed, namespace)
         bed.kubectl("annotate", "pod", "p", "-n", namespace, f"again-{time}=1")

@@ -94,7 +94,7 @@ def test_release_all_after_a_death_between_commit_and_bind_leaves_nothing(gangs:
 
 
 def test_a_finished_gang_is_written_to_no_more(gangs: Gangs) -> None:
-    """A consumer that is not a pod makes the claim controller write for ever (gang-tried.md 5)."""
+    """A consumer that is not a pod makes the claim controller write for ever."""
     gangs.template("pair", PAIR)
     gangs.job("train", 2, "pair")
     for made in gangs.running("train", 2):

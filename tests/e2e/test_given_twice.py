@@ -1,6 +1,6 @@
 """What was given twice, with the real kube-scheduler: guarded, resolved, and nobody else is hurt.
 
-kube-scheduler keeps devices in use as a set of names (reference/gang-tried.md 2): without a rule on
+kube-scheduler keeps devices in use as a set of names: without a rule on
 the pool it gives the device to a stranger as soon as one of two holders lets go.
 """
 

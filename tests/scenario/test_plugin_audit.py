@@ -43,7 +43,7 @@ T = TypeVar("T")
 
 
 async def becomes(what: str, look: Callable[[], Awaitable[T | None]]) -> T:
-    """Waits for the 10 s that DESIGN gives the audit, and those that a busy machine takes."""
+    """Waits for the 10 s in which the audit tells, and those that a busy machine takes."""
     try:
         async with asyncio.timeout(60):
             while (found := await look()) is None:  # noqa: ASYNC110

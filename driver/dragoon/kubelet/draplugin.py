@@ -2,7 +2,7 @@
 
 One implementation for all versions. An answer always has an entry for every claim that was asked
 for, and an error stands in the entry of its claim: an error of the call as a whole would cost
-every claim in it, and the kubelet looks again only after 60 to 90 s (kubelet-tried.md 0.1).
+every claim in it, and the kubelet looks again only after 60 to 90 s.
 """
 
 import asyncio
@@ -30,7 +30,7 @@ class DraPlugin:
     """Serves a Preparer to the kubelet; claims of one call run side by side.
 
     The Preparer guards itself against concurrent calls and cancellation: the kubelet asks for one
-    claim twice at once, and gRPC cancels a call at its deadline (kubelet-tried.md 0.7 and 0.8).
+    claim twice at once, and gRPC cancels a call at its deadline.
     """
 
     def __init__(self, preparer: Preparer) -> None:

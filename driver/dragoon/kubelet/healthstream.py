@@ -1,6 +1,6 @@
 """The DRAResourceHealth service: a stream to the kubelet that says how each device is.
 
-Facts of Kubernetes 1.37.2 (dra-api.md E.4, kubelet-tried.md 5): the kubelet opens the stream when
+Facts of Kubernetes 1.37.2: the kubelet opens the stream when
 it registers us, and again 5 s after it ended; a change shows in the pod's status within about a
 second; a device that is not said again within its time-out counts as unknown, and then stays so in
 the pod's status until something changes. So everything is said again well within the time-out.

@@ -17,7 +17,7 @@ PLUGIN_TYPE: Final = "DRAPlugin"
 
 REGISTRATION: Final = plugin_registration_v1_pb2.DESCRIPTOR.services_by_name["Registration"]
 
-# The kubelet's deadlines (kubelet-tried.md 1).
+# The kubelet's deadlines.
 GET_INFO_SECONDS: Final = 1.0
 NOTIFY_SECONDS: Final = 5.0
 DRA_CALL_SECONDS: Final = 45.0

@@ -2,7 +2,7 @@
 
 Start: the service serves before the registration socket appears. Stop: calls in flight finish,
 then the registration socket goes, and the service goes when the kubelet has hung up: it notices
-within a second, and a call in that second must not fail (kubelet-tried.md 4). Two instances with
+within a second, and a call in that second must not fail. Two instances with
 different UIDs run side by side; the kubelet uses the one that registered last.
 """
 

@@ -2,7 +2,7 @@
 
 Every name carries the UID of the instance (its pod's, or a random one), never the driver alone:
 two instances run side by side during an update, and gRPC would let the newer one take over the
-older one's path without any error (kubelet-tried.md 0.12). Names: dra-api.md E.1.
+older one's path without any error.
 """
 
 import base64

@@ -1,7 +1,7 @@
 """A gRPC server behind one Unix socket that is safe to have neighbours.
 
 gRPC binds over whatever is at a path and unlinks the path when it stops, whoever is served there
-by then (kubelet-tried.md 0.12). So it binds a hidden name that nobody else can have, and the real
+by then. So it binds a hidden name that nobody else can have, and the real
 name is a hard link to it, made when the server answers: link(2) never replaces a file. At the end
 the real name is removed only if it is still the same file.
 """

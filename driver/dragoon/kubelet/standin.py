@@ -1,6 +1,6 @@
 """A stand-in for the kubelet's device side, for the demo and the tests; it starts no containers.
 
-What plugins can see is as in Kubernetes 1.37.2 (kubelet-tried.md 1 and 4): registration, the call
+What plugins can see is as in Kubernetes 1.37.2: registration, the call
 of the instance that registered last, one prepare per claim and again only for a new sandbox after
 a restart, containers started again with the CDI ids of the checkpoint. It counts no pods: whoever
 calls it knows when the last pod of a claim has ended.

@@ -1,4 +1,4 @@
-"""Claims to usable devices: right when anything dies at any moment (DESIGN section 5).
+"""Claims to usable devices: right when anything dies at any moment.
 
 `engine` runs one claim through reading, guard, journal, effects and answer. Decisions (`given`,
 `containers`, `plan`, `guard`, `deciding`, `cdi`, `consumers`) are pure; `executing` applies them;

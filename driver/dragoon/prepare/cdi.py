@@ -125,7 +125,7 @@ def decode(data: bytes) -> Spec:
 
 
 def device_name(uid: str, request: str, device: str, share_id: str | None = None) -> str:
-    """The CDI name of one allocated device, unique in the cluster (kubelet-tried.md section 2).
+    """The CDI name of one allocated device, unique in the cluster.
 
     `request` may be `name/subrequest`; the slash is not allowed in a CDI name and becomes a dot,
     which no request name holds.

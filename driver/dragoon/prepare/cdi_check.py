@@ -1,9 +1,9 @@
 """Finding what a container runtime would refuse in a CDI spec, before the kubelet is answered.
 
 A pod shows every problem as "unresolvable CDI devices"; the reason stands only in the runtime's
-log (kubelet-tried.md section 2). So a spec of ours is checked here, more strictly than the runtime
+log. So a spec of ours is checked here, more strictly than the runtime
 does: a hook must have an environment of its own, since without one it runs as host root with the
-container's, `LD_PRELOAD` included (kubelet-tried.md section 0, point 10).
+container's, `LD_PRELOAD` included.
 """
 
 import re

@@ -1,13 +1,13 @@
 """Finding who still uses a claim that the kubelet wants to take back.
 
-Kubelets before 1.37 unprepare a claim when one of its pods is deleted while another still runs
-(dra-api.md section G). So prepare asks the API server first. The question must never block a
-rightful unprepare, and the kubelet unprepares *before* it reports a pod as finished: at that moment
-the pod still says `phase: Running`, with no deletionTimestamp, whether its containers ended by
-themselves or it was evicted. What tells is its containers: the kubelet calls only after all have
-stopped, and reports that independently of the call (kubelet-tried.md section 1). A pod therefore
-uses its claim only while one of its containers is reported as running; that report may lag a
-little, which is why the engine looks again for a few seconds before it refuses.
+Kubelets before 1.37 unprepare a claim when one of its pods is deleted while another still runs. So
+prepare asks the API server first. The question must never block a rightful unprepare, and the
+kubelet unprepares *before* it reports a pod as finished: at that moment the pod still says `phase:
+Running`, with no deletionTimestamp, whether its containers ended by themselves or it was evicted.
+What tells is its containers: the kubelet calls only after all have stopped, and reports that
+independently of the call. A pod therefore uses its claim only while one of its containers is
+reported as running; that report may lag a little, which is why the engine looks again for a few
+seconds before it refuses.
 """
 
 import asyncio

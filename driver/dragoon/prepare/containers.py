@@ -1,8 +1,7 @@
 """Which containers of a pod see which GPUs, and how much of them: pure.
 
-Containers name claims, or one request of a claim; the kubelet gives them the devices of those
-(kubelet-tried.md section 2). What a container may use of a card is the sum of what its claims have
-of it.
+Containers name claims, or one request of a claim; the kubelet gives them the devices of those. What
+a container may use of a card is the sum of what its claims have of it.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -1,6 +1,6 @@
 """Prepares and unprepares claims: reads, waits, and hands what was planned to the executor.
 
-How the kubelet's calls are met (the numbers are points of kubelet-tried.md section 0):
+How the kubelet's calls are met (the numbers are those of tests/unit/prepare/test_calls.py):
 
 - a failed prepare comes back only after 60 to 90 s (1), so what may pass is waited for in the call;
 - a second call for the same claim joins the first (8) and renews its budget;

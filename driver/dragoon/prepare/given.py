@@ -51,7 +51,7 @@ class Given:
 
 
 def form_of(device: str) -> Form:
-    """What a device is, by its name (DESIGN section 4)."""
+    """What a device is, by its name."""
     if device.endswith(_SHARED):
         return Form.SHARED
     return Form.MIG if _MIG in device else Form.WHOLE

@@ -2,7 +2,7 @@
 
 Used by `dragoon demo` and `dragoon cdi inject` to show the inside of a container, and by tests.
 Source: the behaviour of the CDI Go library that containerd and CRI-O share (cache and container
-edits), as far as Dragoon's specs go; kubelet-tried.md section 2 says what of it was seen.
+edits), as far as Dragoon's specs go.
 """
 
 from collections.abc import Iterable, Sequence

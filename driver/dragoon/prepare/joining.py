@@ -14,7 +14,7 @@ class Calls(Generic[_T]):
     """The calls in progress, by claim.
 
     Two pods that share a claim start together and make the kubelet ask twice at once, and a kubelet
-    that restarts asks again (kubelet-tried.md section 0, points 7 and 8): the second caller joins.
+    that restarts asks again: the second caller joins.
     Work whose last caller has gone is cancelled; what must not stop half way shields itself.
     """
 

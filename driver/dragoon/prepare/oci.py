@@ -3,7 +3,7 @@
 Sources: OCI runtime specification 1.2, config.md and config-linux.md; the behaviour of the CDI Go
 library 1.1.0 that containerd and CRI-O share, with which this was compared on random specs: edits
 are applied one after the other; variables follow the container's own, and the last of a name is the
-one that the container sees (kubelet-tried.md section 2); a device file or mount takes the place of
+one that the container sees; a device file or mount takes the place of
 one at its path; mounts are then ordered by depth; hooks come after those that are there; a rule of
 the device cgroup is added for every edit.
 """

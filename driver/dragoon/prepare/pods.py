@@ -1,7 +1,7 @@
 """Reading the one pod that may use a claim, and all claims that meet in it.
 
 A process has one region and a pod one cap, so what a container may use is the sum of its claims;
-and the kubelet announces no second pod on a prepared claim (DESIGN section 6). So tiers that must
+and the kubelet announces no second pod on a prepared claim. So tiers that must
 know the container serve only claims that were made for one pod.
 """
 

@@ -18,7 +18,7 @@ class PrepareSettings:
     cgroup_root is where this process sees the node's cgroup v2 tree, and host_root its root folder.
 
     wait_s is how long one call waits for another claim, or for the API server: the kubelet cancels
-    a call after 45 s and then retries only after 60 to 90 s (kubelet-tried.md section 0, point 1).
+    a call after 45 s and then retries only after 60 to 90 s.
     While it waits, the claim is read again every reread_s and the journal looked at every poll_s.
     lock_s, api_patience_s and hardware_patience_s are how long one try waits for another plugin
     process, an answer of the API server, and one of the driver. ending_s is how long an unprepare
@@ -54,7 +54,7 @@ class PrepareSettings:
 
     @property
     def pool(self) -> str:
-        """The pool of this node's devices (DESIGN section 4)."""
+        """The pool of this node's devices."""
         return f"{self.node}/gpu"
 
     @property

@@ -1,9 +1,8 @@
 """Keeping the files of claims as the journal says: at start, and whenever a folder has changed.
 
 A kubelet that restarts does not prepare running pods again, so a CDI spec that somebody deletes is
-written again by nobody but us, and a container that restarts without it fails (kubelet-tried.md
-section 0, point 9). So the folders are looked at every second: names and stamps only, and the files
-only when one of those changed.
+written again by nobody but us, and a container that restarts without it fails. So the folders are
+looked at every second: names and stamps only, and the files only when one of those changed.
 """
 
 import enum

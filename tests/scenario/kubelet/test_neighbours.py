@@ -1,4 +1,4 @@
-"""Several instances and foreign files on one kubelet root (kubelet-tried.md 0.11 and 0.12)."""
+"""Several instances and foreign files on one kubelet root."""
 
 import asyncio
 import socket

@@ -7,7 +7,7 @@ a gang, `viewing` makes facts of raw objects, `objects` the bodies of what is wr
 writes.
 
 May import dragoon.allocator, dragoon.api, dragoon.errors, dragoon.gang.records, dragoon.kube. All
-but `executing` is pure. Facts: reference/gang-tried.md, measured on a live control plane.
+but `executing` is pure. Facts were measured on a live control plane.
 
 Invariants: a step is journaled before its first effect; every decision can be made again from the
 API alone; nothing is allocated but under a rule on its pool; a clear names the resourceVersion that

@@ -1,11 +1,11 @@
-"""Commit, verify, last look, pin and ungate (gang-tried.md 0.7, 0.10, 4, 6). Pure.
+"""Commit, verify, last look, pin and ungate. Pure.
 
 Under the fence each claim is allocated by one write, `reservedFor` stays empty: kube-scheduler adds
 the pod when it has made its own last check. Before the first gate goes, everything can be taken
 back; afterwards the round only goes forward.
 
 A pod that somebody else has bound already has no gate: kube-controller-manager reserves its claims
-as soon as they are allocated (gang.md 3b.8), and it starts.
+as soon as they are allocated, and it starts.
 """
 
 from collections.abc import Mapping, Sequence

@@ -2,7 +2,7 @@
 
 kube-scheduler's memory of such a device is wrong from the first overlap until it restarts: when any
 holder lets go, the device is free for it. So the rule comes before anybody lets go, and stays until
-every holder has (gang-tried.md 2).
+every holder has.
 """
 
 from collections.abc import Iterable, Mapping

@@ -1,4 +1,4 @@
-"""Fence, wait, look again (gang-tried.md 0.2, 0.3, 1). Pure.
+"""Fence, wait, look again. Pure.
 
 A device that looks free may be in flight: kube-scheduler writes about three times per pod, at its
 own rate. So its new choices are stopped first, by a rule on each planned pool; then its decisions
@@ -65,7 +65,7 @@ def longest_wait(backlog: Backlog, settings: Settings) -> float:
     """Seconds after which kube-scheduler's decisions from before the fence have been written.
 
     120 ms for each claim in flight at 50 qps lost nothing, 60 ms lost 22 of 59; at 1000 qps the
-    API server is the limit, and 60 ms lost nothing (gang-tried.md 1). The API gives no bound.
+    API server is the limit, and 60 ms lost nothing. The API gives no bound.
     """
     in_flight = min(len(backlog.pending), backlog.free)
     each = max(settings.per_claim * _TRIED_QPS / settings.qps, settings.least_per_claim)

@@ -1,9 +1,9 @@
 """A gang whose members were ungated: holding its pools, successors, stuck members, the end. Pure.
 
 The rules hold the pools, not an anchor in `reservedFor`: that makes the claim controller write for
-ever once a pod has finished, and namespaces hang (gang-tried.md 5). A dead member's claim frees
+ever once a pod has finished, and namespaces hang. A dead member's claim frees
 itself; its slot waits under the rule. Pods are evicted one at a time and only where an owner makes
-them again; Jobs are released by suspending them (gang-tried.md 7).
+them again; Jobs are released by suspending them.
 """
 
 from datetime import datetime, timedelta

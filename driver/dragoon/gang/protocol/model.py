@@ -212,7 +212,7 @@ class Settings:
     """qps: kube-scheduler's --kube-api-qps (default 50); own_qps: ours. Times in seconds.
 
     least_wait: what a wait lasts at least. per_claim: what one claim in flight costs at 50 qps;
-    least_per_claim: however high qps is: then the API server is the limit (gang-tried.md 1).
+    least_per_claim: however high qps is: then the API server is the limit.
     stuck_after: for how long a member has to be unschedulable before anything is done. repair:
     members with an owner are evicted one at a time when there is room elsewhere; repair_pause:
     between two; most_repairs: of one gang (each costs a Job one of its back-off limit, 6 by

@@ -1,7 +1,7 @@
 """Members that kube-scheduler cannot bind where they are pinned. Pure.
 
 Judged by what kube-scheduler says in the pod's condition, never by a timer: under load at default
-qps 26 s from ungating to binding are normal (gang-tried.md 4).
+qps 26 s from ungating to binding are normal.
 """
 
 from datetime import datetime, timedelta

@@ -2,7 +2,7 @@
 
 Order matters: first a rule for what was given twice, then the allocations, then the fences. While
 a device has two holders kube-scheduler would give it to a stranger as soon as one lets go, until it
-restarts: only a rule on the pool prevents that (gang-tried.md 0.1, 2).
+restarts: only a rule on the pool prevents that.
 """
 
 from dragoon.allocator.contention import contentions

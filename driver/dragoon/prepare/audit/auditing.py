@@ -20,7 +20,7 @@ from dragoon.prepare.observing import Complaints, Observer, ignore
 from dragoon.prepare.settings import PrepareSettings
 
 PAUSE_S: Final = 3.0
-"""Two looks confirm a finding: so it is told within 10 s (DESIGN section 6)."""
+"""Two looks confirm a finding: so it is told within 10 s."""
 
 Report = Callable[[tuple[Finding, ...]], None]
 """Is told all findings that stand, at every change; on the event loop, and must not raise."""

@@ -3,10 +3,10 @@
 Three things keep a container to its limits, and each alone fails closed or is checked: the library
 is preloaded by a file that nobody in the container can change; the limits stand in a region file
 that was there before the first process; and hooks fail the start of a container in which library,
-region or glibc's loader is missing, since the loader itself only warns and goes on without
-(kubelet-tried.md section 3). The environment says the same once more, for tools that read it.
-Containers see the library where it looks for itself, and the region also where it looks when a
-process has lost its environment. Not yet run with a real library on hardware.
+region or glibc's loader is missing, since the loader itself only warns and goes on without. The
+environment says the same once more, for tools that read it. Containers see the library where it
+looks for itself, and the region also where it looks when a process has lost its environment. Not
+yet run with a real library on hardware.
 """
 
 import hashlib

@@ -1,6 +1,6 @@
 """Hooks that fail a container in which limits would not hold, and where its parts are inside it.
 
-Two, since each sees what the other cannot (kubelet-tried.md section 3): createContainer runs on the
+Two, since each sees what the other cannot: createContainer runs on the
 host and sees the finished mounts below the bundle; its message reaches the pod's events.
 startContainer runs the image's own loader as the container's user. Both have an environment of
 their own: one without runs as host root with the container's.

@@ -29,7 +29,7 @@ class SetTimeSlice(BaseStep, frozen=True, tag="timeSlice"):
         return f"the time slice of {self.uuid}"
 
     def holds(self, place: Place) -> bool:  # noqa: ARG002 - there is nothing to ask
-        """Believed: the driver offers no way to read it (kubelet-tried.md section 8)."""
+        """Believed: the driver offers no way to read it."""
         return True
 
     def believed(self) -> bool:
