@@ -27,15 +27,23 @@ class StandIn:
 
     async def run(self) -> None:
         async with self._reach.session() as session:
-            listing = await self._client.list(PODS)
-            for pod in listing.items:
-                self._look(session, pod)
-            version = listing.resource_version
-            while True:
-                async for event in self._client.watch(PODS, resource_version=version):
-                    version = event.object["metadata"]["resourceVersion"]
-                    if event.kind in {"ADDED", "MODIFIED"}:
-                        self._look(session, event.object)
+            try:
+                await self._follow(session)
+            finally:
+                for task in self._tasks:
+                    task.cancel()
+                await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    async def _follow(self, session: aiohttp.ClientSession) -> None:
+        listing = await self._client.list(PODS)
+        for pod in listing.items:
+            self._look(session, pod)
+        version = listing.resource_version
+        while True:
+            async for event in self._client.watch(PODS, resource_version=version):
+                version = event.object["metadata"]["resourceVersion"]
+                if event.kind in {"ADDED", "MODIFIED"}:
+                    self._look(session, event.object)
 
     def _look(self, session: aiohttp.ClientSession, pod: Object) -> None:
         if not pod["spec"].get("nodeName"):

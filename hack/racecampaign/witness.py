@@ -44,7 +44,11 @@ class Overlap:
 
 @dataclass
 class Witness:
-    """What the watches show now, and what was found. bound: gangs that were seen whole once."""
+    """What the watches show now, and what was found.
+
+    A gang is whole once all its members are bound, or had devices at one time: from then on one
+    that is deleted is placed again on its own, while the others start.
+    """
 
     client: KubeClient
     found: list[str] = field(default_factory=list)
@@ -54,6 +58,8 @@ class Witness:
     )
     _open: dict[Device, Overlap] = field(default_factory=dict)
     _whole: set[tuple[str, str]] = field(default_factory=set)
+    _claims_of: dict[tuple[str, str], dict[str, list[str]]] = field(default_factory=dict)
+    _has_devices: dict[tuple[str, str], bool] = field(default_factory=dict)
 
     async def run(self) -> None:
         """Watches until cancelled."""
@@ -74,15 +80,16 @@ class Witness:
                     seen[_key(event.object)] = event.object
                 elif event.kind == "DELETED":
                     seen.pop(_key(event.object), None)
-                self._look()
+                self.look()
 
     async def _look_on(self) -> None:
         """Time alone can make an overlap one that nobody acted on."""
         while True:
-            self._look()
+            self.look()
             await asyncio.sleep(_LOOK_S)
 
-    def _look(self) -> None:
+    def look(self) -> None:
+        """Notes what must not be, as the watches show it now."""
         self._see_overlaps()
         self._see_partial_gangs()
 
@@ -132,17 +139,29 @@ class Witness:
             )
 
     def _see_partial_gangs(self) -> None:
+        for key, claim in self.objects[CLAIMS].items():
+            self._has_devices[key.namespace, key.name] = allocated(claim) is not None
         for group, pods in self._groups().items():
             if group in self._whole:
                 continue
             wanted = _size(pods)
             bound = [pod for pod in pods if pod["spec"].get("nodeName")]
-            if len(bound) >= wanted:
+            given = self._given(group, pods)
+            if len(bound) >= wanted or given >= wanted:
                 self._whole.add(group)
             elif bound:
-                self._judge_partial(group, pods)
+                self._judge_partial(group, pods, f"{given} of {wanted} had devices")
 
-    def _judge_partial(self, group: tuple[str, str], pods: list[Object]) -> None:
+    def _given(self, group: tuple[str, str], pods: list[Object]) -> int:
+        """How many members have all their devices now, or had when they were deleted."""
+        members = self._claims_of.setdefault(group, {})
+        members |= {pod["metadata"]["uid"]: claim_names(pod) for pod in pods}
+        return sum(
+            bool(names) and all(self._has_devices.get((group[0], name)) for name in names)
+            for names in members.values()
+        )
+
+    def _judge_partial(self, group: tuple[str, str], pods: list[Object], given: str) -> None:
         claims = {(key.namespace, key.name): one for key, one in self.objects[CLAIMS].items()}
         missing = [
             name
@@ -154,7 +173,7 @@ class Witness:
         if missing:
             self._whole.add(group)
             self.found.append(
-                f"gang {'/'.join(group)}: a member is bound, {missing} have no devices"
+                f"gang {'/'.join(group)}: a member is bound, {missing} have no devices; {given}"
             )
 
     def _groups(self) -> dict[tuple[str, str], list[Object]]:
