@@ -34,7 +34,7 @@ from dragoon.gang.records import pod_record
 from dragoon.kube.port import CLAIMS, GANGS, JOBS, NODES, PODS, SLICES, TAINT_RULES
 from tests.property.gang_cluster import NAMESPACE, Cluster
 from tests.property.gang_scheduler import claims_of
-from tests.property.gang_sight import Seen, misfits, pending, plan, roomy
+from tests.property.gang_sight import Seen, misfits, pending, plan
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -194,7 +194,6 @@ class Pilot:
             plan=plan_,
             planned=planned,
             misfits=misfits(seen, plan_.members if plan_ else ()),
-            roomy=roomy(seen, plan_.members if plan_ else ()),
             listed=self.listed,
             wait=self.wait,
             proposal=self.proposal,

@@ -78,24 +78,6 @@ def misfits(seen: Seen, members: tuple[PlannedMember, ...]) -> dict[str, str]:
     return found
 
 
-def roomy(seen: Seen, members: tuple[PlannedMember, ...]) -> frozenset[str]:
-    """Planned pods whose node has twice the CPU for which all of them ask there."""
-    nodes = {node["metadata"]["name"]: node for node in seen.items[NODES]}
-    pods = {pod["metadata"]["uid"]: pod for pod in seen.items[PODS]}
-    asked: dict[str, int] = {}
-    for member in members:
-        if member.uid in pods:
-            cpu = pods[member.uid]["spec"]["cpu"]
-            asked[member.node] = asked.get(member.node, 0) + cpu
-    planned = {member.uid for member in members}
-    wide = {
-        name
-        for name, cpu in asked.items()
-        if name in nodes and cpu_left(nodes[name], seen.items[PODS], *planned) >= 2 * cpu
-    }
-    return frozenset(member.uid for member in members if member.node in wide)
-
-
 def plan(seen: Seen, request: RequestPlan) -> Proposal:
     """A planner: first fit over nodes and free devices, all pods or none."""
     asked = frozenset(request.pods)

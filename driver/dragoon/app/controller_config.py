@@ -134,7 +134,6 @@ class ControllerConfig(ProcessConfig, frozen=True, kw_only=True, rename="camel")
         """The settings of the gang protocol."""
         return Settings(
             qps=self.scheduler_qps,
-            own_qps=self.kube_api_qps,
             stuck_after=self.stuck_seconds,
             repair=self.repair,
             slot_grace=self.slot_grace_seconds,

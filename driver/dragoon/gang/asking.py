@@ -4,7 +4,6 @@ Pure but for the holder `Promises`. A plan that is journaled and not yet written
 in no claim: other gangs must see them as taken all the same, and its own new plan must not.
 """
 
-from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -247,24 +246,3 @@ def misfits(
         for name, amount in ask.requests.items():
             left[name] = left.get(name, 0) - amount
     return found
-
-
-def roomy(
-    plan: Plan, pods: Mapping[str, PodRecord], nodes: Mapping[str, NodeFacts]
-) -> frozenset[str]:
-    """UIDs of planned pods on nodes that have room for all of them more than once again.
-
-    nodes: what is left without the pods of the plan, by name.
-    """
-    asked: defaultdict[str, Counter[str]] = defaultdict(Counter)
-    for member in plan.members:
-        pod = pods.get(member.uid)
-        if pod is not None:
-            asked[member.node].update({fit.PODS: 1, **pod_ask(_raw(pod)).requests})
-    free = {name: fit.free(facts) for name, facts in nodes.items()}
-    wide = {
-        name
-        for name, left in free.items()
-        if all(2 * amount <= left.get(what, 0) for what, amount in asked[name].items())
-    }
-    return frozenset(member.uid for member in plan.members if member.node in wide)

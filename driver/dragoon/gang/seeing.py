@@ -95,7 +95,6 @@ class Seeing:
             plan=plan,
             planned=planned,
             misfits=self._misfits(plan, pods) if listed else {},
-            roomy=self._roomy(plan, pods),
             listed=listed,
             wait=memory.wait,
             proposal=memory.proposal,
@@ -124,12 +123,6 @@ class Seeing:
         if plan is None or plan.step is not Step.VERIFY:
             return {}
         return asking.misfits(plan, pods, self._nodes_without(plan, pods))
-
-    def _roomy(self, plan: Plan | None, pods: Mapping[str, PodRecord]) -> frozenset[str]:
-        """Planned pods that need no nomination of ours; only asked where they are nominated."""
-        if plan is None or plan.step is not Step.COMMIT or not self._settings.scheduler_nominates:
-            return frozenset()
-        return asking.roomy(plan, pods, self._nodes_without(plan, pods))
 
     def _nodes_without(self, plan: Plan, pods: Mapping[str, PodRecord]) -> Mapping[str, NodeFacts]:
         """What the planned nodes are without the pods of the plan, by name."""

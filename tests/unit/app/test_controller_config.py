@@ -42,13 +42,3 @@ def test_the_command_ends_with_the_code_for_wrong_usage(
 ) -> None:
     assert main.run(["controller", "--kube-api-burst", "many"]) == 2
     assert "--kube-api-burst: found 'many'" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize(
-    ("scheduler", "own", "left"), [("50", "200", False), ("1000", "1000", True)]
-)
-def test_nominations_are_left_to_a_scheduler_that_writes_no_slower_than_we(
-    scheduler: str, own: str, *, left: bool
-) -> None:
-    flags = {"scheduler_qps": scheduler, "kube_api_qps": own}
-    assert controller_config.load(flags, {}).protocol.scheduler_nominates is left

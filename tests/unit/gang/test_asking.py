@@ -154,22 +154,6 @@ def test_planned_pods_that_their_node_does_not_take_any_more_are_told() -> None:
     assert set(asking.misfits(plan, pods, {"n0": closed})) == {"pod-a", "pod-b"}
 
 
-def test_pods_are_roomy_where_as_much_again_is_left_of_all_that_they_ask_for() -> None:
-    plan, pods = two_planned("Commit")
-
-    def found(cpu: int, most_pods: int, taken: int = 0) -> frozenset[str]:
-        used = {"cpu": taken}
-        node = NodeFacts("n0", allocatable={"cpu": cpu}, most_pods=most_pods, used=used)
-        return asking.roomy(plan, pods, {"n0": node})
-
-    assert found(8000, 4) == {"pod-a", "pod-b"}
-    assert found(7999, 4) == frozenset()
-    assert found(8000, 3) == frozenset()
-    assert found(9000, 4, taken=1001) == frozenset()
-    # A node that is gone has no room.
-    assert asking.roomy(plan, pods, {}) == frozenset()
-
-
 def two_planned(step: str) -> tuple[Plan, dict[str, PodRecord]]:
     """A plan in this step of two pods on one node, with 2 CPU each, and the pods by UID."""
     plan = gang(status=planned(step, members=("a", "b"))).status.plan

@@ -21,7 +21,7 @@ from dragoon.api.gang_plan import (
     Step,
     stamp,
 )
-from dragoon.gang.protocol.actions import Action, Journal, Nominate, Relist, Ungate, WriteAllocation
+from dragoon.gang.protocol.actions import Action, Journal, Relist, Ungate, WriteAllocation
 from dragoon.gang.protocol.facts import (
     broken,
     by_uid,
@@ -34,16 +34,11 @@ from dragoon.gang.protocol.facts import (
     unusable,
 )
 from dragoon.gang.protocol.model import GangView
-from dragoon.gang.protocol.rounds import advance, settled
+from dragoon.gang.protocol.rounds import advance, nominations, settled
 
 
 def commit(view: GangView, plan: Plan) -> tuple[Action, ...]:
-    """Writes the allocations that are not written yet, and nominates the gated pods.
-
-    A nomination holds the node's CPU while the pod is gated. It is a write for each member, so it
-    is left to kube-scheduler, if that is no slower, where at least as much again is free as all
-    members there ask for: should that be gone within the seconds of a commit, the last look sees it.
-    """
+    """Writes the allocations, and the nominations, that are not written yet."""
     trouble = _trouble(view, plan)
     if trouble:
         return advance(view, plan, Step.RELEASE, trouble)
@@ -57,13 +52,7 @@ def commit(view: GangView, plan: Plan) -> tuple[Action, ...]:
         if (claim := claim_of(view, planned.name, planned.uid)) is not None
         and claim.allocation is None
     )
-    pods = by_uid(view)
-    nominations = tuple(
-        Nominate(pods[one.uid].ref, one.node)
-        for one in plan.members
-        if pods[one.uid].gated and pods[one.uid].nominated != one.node and one.uid not in view.roomy
-    )
-    return writes + nominations or advance(view, plan, Step.VERIFY)
+    return writes + nominations(view, plan) or advance(view, plan, Step.VERIFY)
 
 
 def verify(view: GangView, plan: Plan) -> tuple[Action, ...]:

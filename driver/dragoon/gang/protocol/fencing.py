@@ -29,7 +29,7 @@ from dragoon.gang.protocol.facts import (
     unusable,
 )
 from dragoon.gang.protocol.model import Backlog, GangView, Settings, Wait
-from dragoon.gang.protocol.rounds import advance, moment
+from dragoon.gang.protocol.rounds import advance, moment, nominations
 
 _TRIED_QPS = 50.0
 
@@ -73,7 +73,10 @@ def longest_wait(backlog: Backlog, settings: Settings) -> float:
 
 
 def wait(view: GangView, plan: Plan, settings: Settings) -> tuple[Action, ...]:
-    """Waits, then looks again and commits, or plans anew under the fence."""
+    """Waits, then looks again and commits, or plans anew under the fence.
+
+    The nominations are written meanwhile: there is time for them.
+    """
     trouble = broken(view, plan.members)
     if trouble:
         return advance(view, plan, Step.RELEASE, trouble)
@@ -86,7 +89,7 @@ def wait(view: GangView, plan: Plan, settings: Settings) -> tuple[Action, ...]:
         return _start_wait(view, plan, settings)
     wake = _wake(view, begun, settings)
     if view.tick < wake:
-        return (WaitUntil(wake),)
+        return (*nominations(view, plan), WaitUntil(wake))
     return _look_again(view, plan)
 
 

@@ -166,8 +166,7 @@ class GangView:
     those of this gang, and of damage in its pools. snapshot: pools and what is held of them.
     listed: this view was made from a list of all claims that began after the last write of this
     gang. misfits: planned pods that do not fit on their planned node any more, and why, by UID
-    (absent: fits). roomy: UIDs of planned pods whose node has room for all of them more than once
-    again. nodes: names of all nodes. wait, proposal: what this process remembers. reserved: pools
+    (absent: fits). nodes: names of all nodes. wait, proposal: what this process remembers. reserved: pools
     that are kept for the gang while it waits. suspended: the owner Job's spec.suspend. owner: the
     Job to suspend, with which all members go; None where the members have another owner or none.
     While the plan says that a Job is suspended, that Job, whether it has pods or not; None where it
@@ -190,7 +189,6 @@ class GangView:
     plan: Plan | None = None
     planned: tuple[PlannedClaim, ...] = ()
     misfits: Mapping[str, str] = field(default_factory=dict)
-    roomy: frozenset[str] = frozenset()
     listed: bool = False
     wait: Wait | None = None
     proposal: Proposal | None = None
@@ -209,7 +207,7 @@ class OnStuck(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """qps: kube-scheduler's --kube-api-qps (default 50); own_qps: ours. Times in seconds.
+    """qps: kube-scheduler's --kube-api-qps (default 50). Times in seconds.
 
     least_wait: what a wait lasts at least. per_claim: what one claim in flight costs at 50 qps;
     least_per_claim: however high qps is: then the API server is the limit.
@@ -220,7 +218,6 @@ class Settings:
     """
 
     qps: float = 50.0
-    own_qps: float = 200.0
     least_wait: float = 1.0
     per_claim: float = 0.120
     least_per_claim: float = 0.060
@@ -230,11 +227,3 @@ class Settings:
     most_repairs: int = 3
     slot_grace: float = 300.0
     on_stuck: OnStuck = OnStuck.WAIT
-
-    @property
-    def scheduler_nominates(self) -> bool:
-        """Whether kube-scheduler writes nominations as fast as we do: it does so before it binds.
-
-        Not where a pod has one already (KEP-5278). Its rate is the limit of a large gang.
-        """
-        return self.qps >= self.own_qps

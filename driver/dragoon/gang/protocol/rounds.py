@@ -12,7 +12,7 @@ from typing import Final
 import msgspec
 
 from dragoon.api.gang_plan import PLAN_VERSION, HeldMember, Plan, PlannedPool, Step, pack, stamp
-from dragoon.gang.protocol.actions import Action, ClearAllocation, Journal, RequestPlan
+from dragoon.gang.protocol.actions import Action, ClearAllocation, Journal, Nominate, RequestPlan
 from dragoon.gang.protocol.facts import by_uid, is_stranded
 from dragoon.gang.protocol.model import GangView, Member, Proposal
 
@@ -30,6 +30,19 @@ def advance(view: GangView, plan: Plan, step: Step, reason: str = "") -> tuple[A
     reason = reason[:_REASON_LENGTH]
     changed = msgspec.structs.replace(plan, step=step, since=stamp(view.now), reason=reason)
     return (Journal(view.gang, changed),)
+
+
+def nominations(view: GangView, plan: Plan) -> tuple[Action, ...]:
+    """The nominations of gated members that are not written yet: each holds its node's CPU.
+
+    kube-scheduler would write them otherwise, before it binds (KEP-5278): as many writes, and later.
+    """
+    pods = by_uid(view)
+    return tuple(
+        Nominate(pod.ref, member.node)
+        for member in plan.members
+        if (pod := pods.get(member.uid)) is not None and pod.gated and pod.nominated != member.node
+    )
 
 
 def next_round(view: GangView) -> tuple[Action, ...]:

@@ -82,12 +82,13 @@ def _nominations(view: GangView, plan: Plan) -> tuple[Action, ...]:
     return tuple(
         Nominate(pod.ref, "")
         for member in plan.members
-        if (pod := pods.get(member.uid)) is not None and _is_nominated(pod, member.node)
+        if (pod := pods.get(member.uid)) is not None and _is_nominated(pod)
     )
 
 
-def _is_nominated(pod: Member, node: str) -> bool:
-    return pod.gated and pod.is_alive and pod.nominated == node
+def _is_nominated(pod: Member) -> bool:
+    """By whichever plan of ours: nobody else nominates a pod that is gated."""
+    return pod.gated and pod.is_alive and bool(pod.nominated)
 
 
 def _over(view: GangView, plan: Plan) -> tuple[Action, ...]:
