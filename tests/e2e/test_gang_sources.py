@@ -11,7 +11,7 @@ import pytest
 from dragoon.api import gang
 from dragoon.kube.port import COSCHEDULING_GROUPS, JOB_SETS, Resource
 from testbed.bed import Bed
-from testbed.objects import claim_spec, container, pod
+from testbed.objects import SLEEP, claim_spec, container, pod
 from testbed.serving import until_served
 from testbed.waiting import until
 from tests.e2e.gangs import PAIR, Gangs, devices, exclusive, is_allocated, is_gated
@@ -75,7 +75,8 @@ def test_a_job_set_is_one_gang_and_its_members_are_where_they_were_when_it_is_st
     assert len(before) == 5
     assert len(set(before.values())) == 2
 
-    gangs.bed.kubectl("delete", "job", "--all", "-n", gangs.namespace)
+    # As its controller does it: the pods are gone before there are Jobs of these names again.
+    gangs.bed.kubectl("delete", "job", "--all", "-n", gangs.namespace, "--cascade=foreground")
     _jobs(gangs, owner, parts, attempt=1)
     until("all pods are of the second attempt", lambda: _attempts(gangs, "set") == {"1"})
     gangs.running("set", 5)
@@ -214,7 +215,9 @@ def _jobs(gangs: Gangs, owner: Object, parts: dict[str, tuple[int, int]], *, att
         "uid": owner["metadata"]["uid"],
         "controller": True,
     }
-    member = pod(name, gangs.namespace, container("main", "two"), templates={"two": "two"})
+    # Cut off it ends as most programs do; with 0 it would have done its work, and its place go.
+    main = container("main", "two", script=SLEEP.replace("exit 0", "exit 143"))
+    member = pod(name, gangs.namespace, main, templates={"two": "two"})
     each = [(part, index, pods) for part, (jobs, pods) in parts.items() for index in range(jobs)]
     made = []
     for number, (part, index, pods) in enumerate(each):
