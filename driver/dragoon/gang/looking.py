@@ -13,7 +13,6 @@ from typing import Any, Final, TypeVar
 import structlog
 
 from dragoon.api.gang import GangObject
-from dragoon.api.gang_plan import Step
 from dragoon.errors import InvalidInputError
 from dragoon.gang import asking
 from dragoon.gang.line import Line
@@ -46,7 +45,6 @@ _Answer = TypeVar("_Answer")
 
 _ROUNDS: Final = 20
 """Answers of the protocol in one look that ask for another one at once; then others have a turn."""
-_FENCED: Final = frozenset((Step.FENCE, Step.WAIT))
 
 
 class Looker:
