@@ -1,8 +1,10 @@
 // A minimal DRA driver for side-by-side measurements: the kubeletplugin helper of
 // k8s.io/dynamic-resource-allocation, eight devices, and for each claim the same
-// writes as Dragoon's: a journal entry (temp, fsync, rename, fsync of the folder)
-// and a CDI spec (temp, rename). Tells how long each GET of a claim took, one JSON
-// line on stdout for each.
+// writes as Dragoon's on a simulated GPU, in the same order: the journal entry as
+// begun (temp, fsync, rename, fsync of the folder), a marker file and a CDI spec
+// (temp, rename), the journal entry as done (temp, fsync, rename). It reads nothing
+// back and locks nothing. Tells how long each GET of a claim took, one JSON line on
+// stdout for each.
 package main
 
 import (
@@ -51,10 +53,10 @@ func (t timedTransport) RoundTrip(request *http.Request) (*http.Response, error)
 }
 
 type driver struct {
-	journal, cdi, name string
-	syncWait           time.Duration
-	mu                 sync.Mutex
-	holders            map[string]types.UID
+	journal, markers, cdi, name string
+	syncWait                    time.Duration
+	mu                          sync.Mutex
+	holders                     map[string]types.UID
 }
 
 func (d *driver) PrepareResourceClaims(_ context.Context, claims []*resourceapi.ResourceClaim) (map[types.UID]kubeletplugin.PrepareResult, error) {
@@ -88,11 +90,30 @@ func (d *driver) prepare(claim *resourceapi.ResourceClaim) ([]kubeletplugin.Devi
 			CDIDeviceIDs: []string{d.name + "/claim=" + id},
 		})
 	}
-	if err := d.write(d.journal, string(claim.UID), map[string]any{"claim": claim.UID, "devices": devices}, true); err != nil {
-		return nil, err
+	return devices, d.record(string(claim.UID), devices, specs)
+}
+
+// record does the writes of one claim.
+func (d *driver) record(uid string, devices []kubeletplugin.Device, specs []map[string]any) error {
+	entry := map[string]any{"claim": uid, "devices": devices, "state": "preparing"}
+	if err := d.write(d.journal, uid, entry, true); err != nil {
+		return err
+	}
+	if err := d.syncFolder(d.journal); err != nil {
+		return err
+	}
+	for _, device := range devices {
+		marker := map[string]any{"device": device.DeviceName, "simulated": true}
+		if err := d.write(d.markers, uid+"_"+device.DeviceName, marker, false); err != nil {
+			return err
+		}
 	}
 	spec := map[string]any{"cdiVersion": "0.5.0", "kind": d.name + "/claim", "devices": specs}
-	return devices, d.write(d.cdi, string(claim.UID), spec, false)
+	if err := d.write(d.cdi, uid, spec, false); err != nil {
+		return err
+	}
+	entry["state"] = "prepared"
+	return d.write(d.journal, uid, entry, true)
 }
 
 func (d *driver) hold(device string, claim types.UID) error {
@@ -120,17 +141,13 @@ func (d *driver) write(folder, name string, content any, synced bool) error {
 	if _, err := temp.Write(data); err != nil {
 		return err
 	}
-	if !synced {
-		return os.Rename(target+".tmp", target)
+	if synced {
+		time.Sleep(d.syncWait)
+		if err := temp.Sync(); err != nil {
+			return err
+		}
 	}
-	time.Sleep(d.syncWait)
-	if err := temp.Sync(); err != nil {
-		return err
-	}
-	if err := os.Rename(target+".tmp", target); err != nil {
-		return err
-	}
-	return d.syncFolder(folder)
+	return os.Rename(target+".tmp", target)
 }
 
 func (d *driver) syncFolder(folder string) error {
@@ -151,14 +168,19 @@ func (d *driver) UnprepareResourceClaims(_ context.Context, claims []kubeletplug
 	return answer, nil
 }
 
+// unprepare removes what was written. No folder is synced: a power cut ends every container too.
 func (d *driver) unprepare(claim types.UID) error {
+	written, err := filepath.Glob(filepath.Join(d.markers, string(claim)+"_*.json"))
+	if err != nil {
+		return err
+	}
 	for _, folder := range []string{d.cdi, d.journal} {
-		if err := os.Remove(filepath.Join(folder, string(claim)+".json")); err != nil && !os.IsNotExist(err) {
+		written = append(written, filepath.Join(folder, string(claim)+".json"))
+	}
+	for _, path := range written {
+		if err := os.Remove(path); err != nil && !os.IsNotExist(err) {
 			return err
 		}
-	}
-	if err := d.syncFolder(d.journal); err != nil {
-		return err
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -211,15 +233,15 @@ func run() error {
 		return err
 	}
 	data := filepath.Join(*root, "plugins", *name)
-	journal := filepath.Join(data, "journal")
-	for _, folder := range []string{journal, *cdi, filepath.Join(*root, "plugins_registry")} {
+	journal, markers := filepath.Join(data, "journal"), filepath.Join(data, "markers")
+	for _, folder := range []string{journal, markers, *cdi, filepath.Join(*root, "plugins_registry")} {
 		if err := os.MkdirAll(folder, 0o755); err != nil {
 			return err
 		}
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	defer stop()
-	plugin := &driver{journal: journal, cdi: *cdi, name: *name, syncWait: *syncWait, holders: map[string]types.UID{}}
+	plugin := &driver{journal: journal, markers: markers, cdi: *cdi, name: *name, syncWait: *syncWait, holders: map[string]types.UID{}}
 	helper, err := kubeletplugin.Start(ctx, plugin,
 		kubeletplugin.DriverName(*name),
 		kubeletplugin.NodeName(*node),
