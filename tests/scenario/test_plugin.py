@@ -1,6 +1,7 @@
 """The node process as a whole, on real sockets, a simulated driver library and a small API store."""
 
 import asyncio
+import contextlib
 import re
 import threading
 
@@ -26,6 +27,17 @@ async def fetch(plugin: Plugin, path: str) -> tuple[int, str]:
         session.get(f"http://127.0.0.1:{plugin.endpoint.port}{path}") as answer,
     ):
         return answer.status, await answer.text()
+
+
+async def scraped(plugin: Plugin, line: str) -> str:
+    """The metrics, once they say this: a call is counted in a moment after its answer."""
+    text = ""
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(60):
+            while line not in text:
+                _, text = await fetch(plugin, "/metrics")
+    assert line in text
+    return text
 
 
 async def published(bed: Bed, plugin: Plugin) -> None:
@@ -75,9 +87,8 @@ async def test_a_claim_is_prepared_and_taken_back_and_both_are_counted(bed: Bed)
         assert len(list(bed.cdi_root.glob("*.json"))) == 1
         await kubelet.unprepare(DRIVER, [claim])
         assert not list(bed.cdi_root.glob("*.json"))
-        _, metrics = await fetch(plugin, "/metrics")
-    assert 'dragoon_prepare_total{result="ok"} 1.0' in metrics
-    assert 'dragoon_unprepare_total{result="ok"} 1.0' in metrics
+        await scraped(plugin, 'dragoon_prepare_total{result="ok"} 1.0')
+        metrics = await scraped(plugin, 'dragoon_unprepare_total{result="ok"} 1.0')
     assert 'dragoon_gpus{state="working"} 8.0' in metrics
     assert re.search(r"^dragoon_registered 1\.0$", metrics, re.MULTILINE)
 
@@ -88,8 +99,7 @@ async def test_a_device_that_is_not_here_is_refused_and_counted_by_its_code(bed:
         claim = await bed.allocated_claim("a", "gpu-0000-ff-00-0")
         with pytest.raises(KubeletError, match="UnknownDevice"):
             await kubelet.prepare(DRIVER, [claim])
-        _, metrics = await fetch(plugin, "/metrics")
-    assert 'dragoon_prepare_total{result="UnknownDevice"} 1.0' in metrics
+        await scraped(plugin, 'dragoon_prepare_total{result="UnknownDevice"} 1.0')
 
 
 @pytest.mark.parametrize("folder", ["plugins_registry", f"plugins/{DRIVER}"])

@@ -18,7 +18,7 @@ from dragoon.errors import KubeletError
 from dragoon.kube.port import CLAIMS, Object
 from dragoon.kubelet.standin import KubeletStandIn
 from tests.scenario.pluginbed import DRIVER, NODE, Bed, until
-from tests.scenario.test_plugin import fetch
+from tests.scenario.test_plugin import scraped
 from tests.scenario.test_plugin_permissions import a_library
 
 FIRST = "gpu-0000-11-00-0"
@@ -246,6 +246,6 @@ async def test_no_text_of_a_user_is_in_a_metric(bed: Bed) -> None:
             await _tried(bed, kubelet, plugin, named, text)
             wrong = _claim(f"d{number}", result={"device": text})
             await _tried(bed, kubelet, plugin, wrong, text)
-        _, metrics = await fetch(plugin, "/metrics")
+        refused = f'dragoon_prepare_total{{result="UnknownDevice"}} {len(_ODD)}.0'
+        metrics = await scraped(plugin, refused)
     assert MARK not in metrics
-    assert 'dragoon_prepare_total{result="UnknownDevice"}' in metrics

@@ -21,6 +21,7 @@ import structlog
 from dragoon import __version__
 from dragoon.app import config as settings
 from dragoon.app import enforcing, hardware, preparing, publishing
+from dragoon.app.afterwards import Afterwards
 from dragoon.app.auditing import AuditReporter
 from dragoon.app.config import PluginConfig
 from dragoon.app.freshness import FreshInventory
@@ -118,6 +119,8 @@ class Plugin:
             observer=self._reporter.observe,
         )
         self._watch.subscribe(self._telling.found)
+        everybody = Audience((self._reporter.observe, self._telling.observe))
+        self._afterwards = Afterwards(everybody.observe)
         self._engine = self._prepare_claims(api, fresh, effects, prepare, enforcement)
         self._audit = processes and self._compare_use(
             api, effects, prepare, processes=processes, limits=limits, proc_root=proc_root
@@ -147,6 +150,7 @@ class Plugin:
             _log.info("stopping: slices and prepared claims stay")
             await self._kubelet.stop()
             await self._engine.finished()
+            self._afterwards.tell()
             for task in tasks:
                 task.cancel()
 
@@ -215,7 +219,7 @@ class Plugin:
             common=preparing.common_edits(self._config),
             enforcement=enforcement,
             forms=lambda: self._offering.wanted.wishes.forms,
-            observer=Audience((self._reporter.observe, self._telling.observe)).observe,
+            observer=self._afterwards.observe,
             threads=Threads(_THREADS),
         )
 

@@ -80,8 +80,8 @@ class Reporter:
             "unprepare": self._metrics.unprepared,
         }
         counted[event.operation](result, event.seconds)
-        spans = {f"{name}_s": round(seconds, 4) for name, seconds in event.spans.items()}
-        fields = {"claim": str(event.claim), "seconds": round(event.seconds, 4), **spans}
+        spans = {f"{name}_s": round(seconds, 6) for name, seconds in event.spans.items()}
+        fields = {"claim": str(event.claim), "seconds": round(event.seconds, 6), **spans}
         if event.error is None:
             _log.info(f"{event.operation}d", **fields)
         else:

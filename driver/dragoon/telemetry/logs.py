@@ -7,11 +7,10 @@ through context variables. Lines of libraries that use `logging` come out in the
 
 import json
 import logging
+import random
 import re
-import secrets
 import sys
-from collections.abc import Iterator, MutableMapping
-from contextlib import contextmanager
+from collections.abc import MutableMapping
 from functools import lru_cache, partial
 from typing import Any, Final, Literal, TextIO
 
@@ -106,16 +105,27 @@ def _json(_logger: Any, _method: str, event: MutableMapping[str, Any]) -> str:
         return json.dumps(event, default=repr)
 
 
-@contextmanager
-def about(**fields: Any) -> Iterator[None]:
-    """Adds fields (claim, claim_uid, ...) to every line logged in this block, in this task."""
-    with structlog.contextvars.bound_contextvars(**fields):
-        yield
+class about:  # noqa: N801 - reads as the statement that it is
+    """Adds fields (claim, claim_uid, ...) to every line logged in this block, in this task.
+
+    A class: structlog's own goes through two generators, at each call of the kubelet.
+    """
+
+    __slots__ = ("_fields", "_tokens")
+
+    def __init__(self, **fields: Any) -> None:
+        self._fields = fields
+
+    def __enter__(self) -> None:
+        self._tokens = structlog.contextvars.bind_contextvars(**self._fields)
+
+    def __exit__(self, *_: object) -> None:
+        structlog.contextvars.reset_contextvars(**self._tokens)
 
 
 def operation_id() -> str:
     """A short random id that ties together the lines of one operation."""
-    return secrets.token_hex(4)
+    return f"{random.getrandbits(32):08x}"
 
 
 def hide_secrets(
