@@ -125,8 +125,8 @@ async def _attempt(
         task = asyncio.current_task()
         if task is not None and task.cancelling():
             raise
-        # Not this call was cancelled but the attempt of another one that the preparer joined.
-        return DragoonError("the attempt that this call had joined was cut off", retryable=True)
+        # Not this call was cancelled: something within the attempt was.
+        return DragoonError("the attempt was cut off from within", retryable=True)
     except Exception as error:  # noqa: BLE001  a defect costs its own claim only
         _log.exception("claim failed unexpectedly", claims=[str(ref) for ref in refs])
         return DragoonError(

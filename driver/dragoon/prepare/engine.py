@@ -95,7 +95,6 @@ class Engine:
         self._calls: Calls[_Answer] = Calls()
         self._turns = Turns()
         self._changes = Changes(self._clock)
-        self._unfinished: set[asyncio.Future[Any]] = set()
         # Of these it is known, without a look into the journal, that containers may live with them.
         self._answered: set[str] = set()
         self._tidier = Tidier(self._executor, settings.paths.folders, observer)
@@ -131,8 +130,7 @@ class Engine:
 
     async def finished(self) -> None:
         """Returns when no effects are under way, those of calls that were cut off included."""
-        while self._unfinished:
-            await asyncio.wait(self._unfinished)
+        await self._turns.idle()
 
     async def reconcile(self) -> None:
         """Does now what `run` does each minute: nothing damaged, left or outdated stays."""
@@ -322,18 +320,11 @@ class Engine:
         """Runs effects to their end in a thread, in this claim's turn, whoever is cancelled."""
         end_turn = await self._turns.take(claim.uid)
         try:
-            work = self._in_thread(effects)
+            work = self._in_thread(effects, end_turn)
         except BaseException:
             end_turn()
             raise
-        self._unfinished.add(work)
-
-        def ended(_: object) -> None:
-            self._unfinished.discard(work)
-            end_turn()
-
-        work.add_done_callback(ended)
-        return await asyncio.shield(work)
+        return await work
 
     async def _told(
         self, operation: str, claim: ClaimRef, work: Callable[[Stopwatch], Awaitable[_T]]

@@ -21,6 +21,8 @@ class Turns:
 
     def __init__(self) -> None:
         self._queues: dict[str, _Queue] = {}
+        self._idle = asyncio.Event()
+        self._idle.set()
 
     def __repr__(self) -> str:
         return f"<Turns {sorted(self._queues)}>"
@@ -34,6 +36,7 @@ class Turns:
         A caller that is cancelled while it waits has had no turn.
         """
         queue = self._queues.setdefault(key, _Queue())
+        self._idle.clear()
         queue.users += 1
         try:
             await queue.lock.acquire()
@@ -41,6 +44,10 @@ class Turns:
             self._left(key, queue)
             raise
         return partial(self._end, key, queue)
+
+    async def idle(self) -> None:
+        """Returns when nobody has a turn or waits for one."""
+        await self._idle.wait()
 
     def _end(self, key: str, queue: _Queue) -> None:
         queue.lock.release()
@@ -50,3 +57,5 @@ class Turns:
         queue.users -= 1
         if not queue.users:
             del self._queues[key]
+            if not self._queues:
+                self._idle.set()

@@ -19,15 +19,30 @@ _T = TypeVar("_T")
 @dataclass(frozen=True, slots=True)
 class _Job:
     work: Callable[[], Any]
+    ended: Callable[[], object]
     context: contextvars.Context
     loop: asyncio.AbstractEventLoop
     answer: asyncio.Future[Any]
 
 
-def run_somewhere(work: Callable[[], _T]) -> asyncio.Future[_T]:
+def run_somewhere(
+    work: Callable[[], _T], ended: Callable[[], object] = lambda: None
+) -> asyncio.Future[_T]:
     """The same as `Threads.run` in a thread of asyncio's own."""
+    loop = asyncio.get_running_loop()
+    answer: asyncio.Future[_T] = loop.create_future()
+
+    def done(found: asyncio.Future[_T]) -> None:
+        ended()
+        if found.cancelled():  # the loop ends
+            answer.cancel()
+            return
+        error = found.exception()
+        _settle(answer, None if error else found.result(), error)
+
     context = contextvars.copy_context()
-    return asyncio.get_running_loop().run_in_executor(None, context.run, work)
+    loop.run_in_executor(None, context.run, work).add_done_callback(done)
+    return answer
 
 
 class Threads:
@@ -45,10 +60,13 @@ class Threads:
     def __repr__(self) -> str:
         return f"<Threads {self._busy} of {self._made} at work>"
 
-    def run(self, work: Callable[[], _T]) -> asyncio.Future[_T]:
+    def run(
+        self, work: Callable[[], _T], ended: Callable[[], object] = lambda: None
+    ) -> asyncio.Future[_T]:
         """What the work returns or raises, done in a thread with the caller's context variables.
 
-        It has begun when this returns. Work that nobody waits for any more goes on.
+        It has begun when this returns. Work that nobody waits for any more goes on: who cancels
+        cancels only the waiting. ended: called in the loop when the work has ended in any case.
         """
         loop = asyncio.get_running_loop()
         answer: asyncio.Future[_T] = loop.create_future()
@@ -57,7 +75,7 @@ class Threads:
             self._made += 1
             name = f"effects-{self._made}"
             threading.Thread(target=self._serve, name=name, daemon=True).start()
-        self._jobs.put(_Job(work, contextvars.copy_context(), loop, answer))
+        self._jobs.put(_Job(work, ended, contextvars.copy_context(), loop, answer))
         return answer
 
     def _serve(self) -> None:
@@ -69,17 +87,20 @@ class Threads:
             except BaseException as caught:  # noqa: BLE001 - handed over to the loop, whatever it is
                 error = caught
             with contextlib.suppress(RuntimeError):  # the loop has ended meanwhile
-                job.loop.call_soon_threadsafe(self._settle, job.answer, result, error)
+                job.loop.call_soon_threadsafe(self._finish, job, result, error)
             # Or what it holds would live until the next job.
             del job, result, error
 
-    def _settle(
-        self, answer: asyncio.Future[Any], result: object, error: BaseException | None
-    ) -> None:
+    def _finish(self, job: _Job, result: object, error: BaseException | None) -> None:
         self._busy -= 1
-        if answer.done():  # cancelled: nobody waits
-            return
-        if error is None:
-            answer.set_result(result)
-        else:
-            answer.set_exception(error)
+        job.ended()
+        _settle(job.answer, result, error)
+
+
+def _settle(answer: asyncio.Future[Any], result: object, error: BaseException | None) -> None:
+    if answer.done():  # cancelled: nobody waits
+        return
+    if error is None:
+        answer.set_result(result)
+    else:
+        answer.set_exception(error)

@@ -1,7 +1,8 @@
-"""Waiting inside a call: a budget that a second caller renews, a signal that cannot be missed."""
+"""Waiting inside a call: a budget that a second caller extends, a signal that cannot be missed."""
 
 import asyncio
 from dataclasses import dataclass
+from typing import Self
 
 from dragoon.prepare.clock import Clock
 
@@ -14,16 +15,14 @@ class Budget:
 
     def __init__(self, clock: Clock, seconds: float) -> None:
         self._clock = clock
-        self._seconds = seconds
-        self._until = 0.0
-        self.renew()
+        self._until = clock.now() + seconds
 
     def __repr__(self) -> str:
         return f"<Budget {self.left:.1f} s left>"
 
-    def renew(self) -> None:
-        """Starts anew: a second caller has just asked for the same."""
-        self._until = self._clock.now() + self._seconds
+    def last_as_long_as(self, other: Self) -> None:
+        """Ends no earlier than another's: a second caller has asked for the same."""
+        self._until = max(self._until, other._until)
 
     @property
     def left(self) -> float:

@@ -190,7 +190,7 @@ async def test_point_07_a_cancelled_call_ends_and_leaves_the_service_idle(
     assert preparer.cut_off == ["a"]
 
 
-async def test_point_07_a_joined_attempt_that_was_cut_off_is_an_error_of_its_claim(
+async def test_point_07_an_attempt_that_is_cut_off_from_within_is_an_error_of_its_claim(
     plugin: DraPlugin, preparer: ScriptedPreparer
 ) -> None:
     preparer.answers["a"] = asyncio.CancelledError()

@@ -6,21 +6,22 @@ import threading
 
 import pytest
 
-from dragoon.prepare.threads import Threads
+from dragoon.prepare.threads import Threads, run_somewhere
 
 _WHO: contextvars.ContextVar[str] = contextvars.ContextVar("who", default="nobody")
 
 
-async def test_a_result_and_an_error_come_back_from_another_thread() -> None:
-    threads = Threads(1)
-    assert await threads.run(threading.get_ident) != threading.get_ident()
+@pytest.mark.parametrize("somewhere", [True, False])
+async def test_a_result_and_an_error_come_back_from_another_thread(*, somewhere: bool) -> None:
+    run = run_somewhere if somewhere else Threads(1).run
+    assert await run(threading.get_ident) != threading.get_ident()
 
     def fail() -> None:
         raise ValueError("why")
 
     with pytest.raises(ValueError, match="why"):
-        await threads.run(fail)
-    assert await threads.run(lambda: "still there") == "still there"
+        await run(fail)
+    assert await run(lambda: "still there") == "still there"
 
 
 async def test_the_context_of_the_caller_goes_with_the_work() -> None:
@@ -51,8 +52,11 @@ async def test_one_thread_is_enough_for_work_that_comes_one_by_one() -> None:
     assert len({await threads.run(threading.get_ident) for _ in range(20)}) == 1
 
 
-async def test_work_that_nobody_waits_for_goes_on_and_frees_its_thread() -> None:
-    threads = Threads(1)
+@pytest.mark.parametrize("somewhere", [True, False])
+async def test_work_that_nobody_waits_for_goes_on_and_says_when_it_has_ended(
+    *, somewhere: bool
+) -> None:
+    run = run_somewhere if somewhere else Threads(1).run
     begun, release, done = threading.Event(), threading.Event(), threading.Event()
 
     def wait() -> None:
@@ -60,14 +64,18 @@ async def test_work_that_nobody_waits_for_goes_on_and_frees_its_thread() -> None
         release.wait(30)
         done.set()
 
-    task = threads.run(wait)
+    ended = asyncio.Event()
+    task = run(wait, ended.set)
     await asyncio.to_thread(begun.wait, 30)
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
+    assert not ended.is_set()
     release.set()
-    assert await asyncio.to_thread(done.wait, 30)
-    assert await threads.run(lambda: "next") == "next"
+    async with asyncio.timeout(30):
+        await ended.wait()
+    assert done.is_set()
+    assert await run(lambda: "next", ended.set) == "next"
 
 
 def test_a_loop_that_ended_meanwhile_costs_no_thread() -> None:

@@ -8,14 +8,16 @@ from dragoon.prepare.waiting import Backoff, Budget, Changes
 from tests.unit.prepare.scene import until
 
 
-def test_a_budget_runs_out_and_can_be_renewed() -> None:
+def test_a_budget_runs_out_and_can_be_extended_to_anothers_end() -> None:
     clock = ManualClock()
     budget = Budget(clock, 40)
     clock.time = 30
     assert budget.left == 10
     clock.time = 50
     assert budget.left == 0
-    budget.renew()
+    budget.last_as_long_as(Budget(clock, 40))
+    assert budget.left == 40
+    budget.last_as_long_as(Budget(clock, 10))
     assert budget.left == 40
 
 
