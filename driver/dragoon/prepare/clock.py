@@ -2,8 +2,6 @@
 
 import asyncio
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -46,14 +44,27 @@ class Stopwatch:
         """Since it was made."""
         return self._clock.now() - self._begun
 
-    @contextmanager
-    def span(self, name: str) -> Iterator[None]:
-        """Adds the time that the block takes to a part."""
-        begun = self._clock.now()
-        try:
-            yield
-        finally:
-            self.spans[name] = self.spans.get(name, 0.0) + self._clock.now() - begun
+    def span(self, name: str) -> "_Span":
+        """Adds the time that its block takes to a part."""
+        return _Span(self._clock, self.spans, name)
+
+
+class _Span:
+    """A class, for `contextmanager` takes four times as long."""
+
+    __slots__ = ("_begun", "_clock", "_name", "_spans")
+
+    def __init__(self, clock: Clock, spans: dict[str, float], name: str) -> None:
+        self._clock = clock
+        self._spans = spans
+        self._name = name
+
+    def __enter__(self) -> None:
+        self._begun = self._clock.now()
+
+    def __exit__(self, *_: object) -> None:
+        took = self._clock.now() - self._begun
+        self._spans[self._name] = self._spans.get(self._name, 0.0) + took
 
 
 @dataclass(eq=False)

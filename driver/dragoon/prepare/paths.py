@@ -16,6 +16,7 @@ PRELOAD = ".preload"
 _WHOLE, _RECORD = ".json", ".cards"
 
 
+@lru_cache(maxsize=1024)  # one prepare asks for the same one eight times
 def check_uid(uid: str) -> str:
     """Returns a claim's UID that is safe in a file name, or raises InvalidInputError."""
     if _UID.fullmatch(uid) is None:

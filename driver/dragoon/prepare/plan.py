@@ -130,26 +130,22 @@ class _Planner:
         elif form_of(result.device) is Form.MIG:
             mig = part_of(self.given.ref, result, gpu, self.divisible.cards.get(gpu.address))
             steps += self._mig_steps(result, gpu, mig)
-        edits = cdi.Edits()
+        nodes: tuple[cdi.DeviceNode, ...] = ()
+        mounts: tuple[cdi.Mount, ...] = ()
         if self.inventory.simulated:
-            mount = exposing.simulated_mount(uid, result.device, self.settings)
-            edits = cdi.Edits(mounts=(mount,))
+            mounts = (exposing.simulated_mount(uid, result.device, self.settings),)
             steps.insert(0, exposing.marker(result.device, gpu.uuid))
         elif mig is None:
-            node = exposing.gpu_node(result.device, gpu.minor, self.settings)
-            edits = cdi.Edits(device_nodes=(node,))
+            nodes = (exposing.gpu_node(result.device, gpu.minor, self.settings),)
         variable = cdi.device_variable(result.device, "" if mig else gpu.uuid)
-        device = cdi.Device(
-            name,
-            msgspec.structs.replace(
-                edits,
-                env=(variable, *measures.edits.env),
-                mounts=(*edits.mounts, *measures.edits.mounts),
-                hooks=measures.edits.hooks,
-            ),
+        edits = cdi.Edits(
+            env=(variable, *measures.edits.env),
+            device_nodes=nodes,
+            mounts=(*mounts, *measures.edits.mounts),
+            hooks=measures.edits.hooks,
         )
         held = _held(result, gpu, share, mig, cdi.qualified(self.settings.kind, name))
-        return _Part(held, device, (*steps, *measures.steps))
+        return _Part(held, cdi.Device(name, edits), (*steps, *measures.steps))
 
     def _share(self, result: AllocatedDevice, gpu: Gpu) -> tuple[Share, Measures]:
         ref = self.given.ref
