@@ -11,8 +11,9 @@ from dragoon.gpu.model import Inventory
 from dragoon.gpu.port import GpuEvents
 from dragoon.health.observing import Changed, Event, Trouble
 from dragoon.health.port import FakeMemory
+from dragoon.health.verdict import Kind
 from dragoon.health.watching import HealthWatch, Pace, Sources
-from tests.unit.health.cards import TWO
+from tests.unit.health.cards import TWO, at, says
 
 FAST = Pace(events=0.002, conditions=3600, retry=0.005)
 
@@ -21,6 +22,12 @@ async def until(condition: Callable[[], bool]) -> None:
     async with asyncio.timeout(60):
         while not condition():  # noqa: ASYNC110
             await asyncio.sleep(0.001)
+
+
+def said(watch: HealthWatch, number: int) -> list[tuple[Kind, str]] | None:
+    """What a card's health says; None while there is none: the watch has just begun."""
+    card = watch.health.get(at(number))
+    return None if card is None else says(card)
 
 
 @dataclass

@@ -15,7 +15,7 @@ from dragoon.health.remembering import encode
 from dragoon.health.settings import HealthSettings
 from dragoon.health.verdict import Kind
 from dragoon.health.watching import HealthWatch, Pace, Sources
-from tests.unit.health.bench import FAST, Bench, running, until
+from tests.unit.health.bench import FAST, Bench, running, said, until
 from tests.unit.health.cards import (
     ALL,
     HALF,
@@ -38,7 +38,7 @@ async def test_an_event_is_a_verdict_is_remembered_and_asks_for_a_look() -> None
     bench = Bench()
     async with bench.watching() as watch:
         bench.events.raise_(xid(79))
-        await until(lambda: says(watch.health[at(0)]) == [(Kind.XID, "79")])
+        await until(lambda: said(watch, 0) == [(Kind.XID, "79")])
     assert bench.looks == 1
     assert bench.memory.data == encode(watch.health, "boot-1")
     (raised,) = [event for event in bench.told if isinstance(event, Raised)]
@@ -64,7 +64,7 @@ async def test_a_card_that_is_back_has_recovered_only_when_it_was_asked_again() 
         watch.show(found(lost(0), gpu(1)))
         watch.show(TWO)
         assert says(watch.health[at(0)]) == [(Kind.XID, "79")]
-        await until(lambda: says(watch.health[at(0)]) == [])
+        await until(lambda: said(watch, 0) == [])
 
 
 async def test_an_application_that_crashes_in_a_loop_is_counted_and_costs_nothing() -> None:
@@ -94,7 +94,7 @@ async def test_recovery_is_told_and_forgotten() -> None:
         )
         bench.conditions.cards[at(0)] = WELL
         bench.events.renew()
-        await until(lambda: says(watch.health[at(0)]) == [])
+        await until(lambda: said(watch, 0) == [])
     assert {verdict.value for verdict in bench.changes()[-1].went} == {"79", "GPU reset"}
     assert bench.memory.data == encode({}, "boot-1")
 
@@ -107,7 +107,7 @@ async def test_what_is_heard_before_the_first_look_is_judged_with_it() -> None:
         await until(lambda: bench.looks == 1)
         watch.show(TWO)
         await until(lambda: at(0) in watch.health)
-        await until(lambda: says(watch.health[at(0)]) == [(Kind.XID, "79")])
+        await until(lambda: said(watch, 0) == [(Kind.XID, "79")])
 
 
 async def test_a_new_opening_of_the_library_asks_the_cards_anew() -> None:
@@ -115,7 +115,7 @@ async def test_a_new_opening_of_the_library_asks_the_cards_anew() -> None:
     async with bench.watching() as watch:
         bench.conditions.cards[at(1)] = NEEDS_RESET
         bench.events.renew()
-        await until(lambda: says(watch.health[at(1)]) == [(Kind.RECOVERY, "GPU reset")])
+        await until(lambda: said(watch, 1) == [(Kind.RECOVERY, "GPU reset")])
 
 
 async def test_a_lost_card_that_the_driver_does_not_name_is_looked_for() -> None:
@@ -141,7 +141,7 @@ async def test_a_driver_that_fails_makes_it_blind_until_it_works_again() -> None
         bench.events.error = bench.conditions.error = HardwareError("NVML is broken")
         await until(lambda: [call[:14] for call in calls] == ["NVML is broken"])
         watch.show(found(lost(0), gpu(1)))
-        await until(lambda: says(watch.health[at(0)]) == [(Kind.LOST, "no answer")])
+        await until(lambda: said(watch, 0) == [(Kind.LOST, "no answer")])
         bench.events.error = bench.conditions.error = None
         await until(lambda: calls[-1] == "")
     assert ("events", True) in bench.troubles()
@@ -165,7 +165,7 @@ async def test_a_driver_that_hangs_is_told_and_costs_nothing_else() -> None:
     async with running(watch):
         watch.show(found(lost(0), gpu(1)))
         await until(lambda: "has not answered" in watch.blind)
-        await until(lambda: says(watch.health[at(0)]) == [(Kind.LOST, "no answer")])
+        await until(lambda: said(watch, 0) == [(Kind.LOST, "no answer")])
         hanging.go.set()
         await until(lambda: not watch.blind)
 
@@ -187,10 +187,10 @@ async def test_cards_that_hang_when_they_are_asked_are_told_and_events_go_on() -
         watch.show(TWO)
         await until(lambda: ("conditions", True) in bench.troubles())
         bench.events.raise_(xid(79))
-        await until(lambda: says(watch.health[at(0)]) == [(Kind.XID, "79")])
+        await until(lambda: said(watch, 0) == [(Kind.XID, "79")])
         assert not watch.blind
         go.set()
-        await until(lambda: says(watch.health[at(1)]) == [(Kind.RECOVERY, "GPU reset")])
+        await until(lambda: said(watch, 1) == [(Kind.RECOVERY, "GPU reset")])
     assert bench.troubles() == [("conditions", True), ("conditions", False)]
 
 
@@ -208,7 +208,7 @@ async def test_an_event_about_an_instance_spares_what_shares_nothing_with_it() -
     bench = Bench(mig=cards)
     async with bench.watching() as watch:
         bench.events.raise_(xid(48, gpu_instance=first.identity))
-        await until(lambda: bool(says(watch.health[at(0)])))
+        await until(lambda: bool(said(watch, 0)))
         (verdict,) = watch.health[at(0)].verdicts
     assert mig_name(at(0), SMALL, 4) in verdict.spared
     assert not {mig_name(at(0), p, 0) for p in (SMALL, HALF, ALL)} & verdict.spared
@@ -222,7 +222,7 @@ async def test_an_instance_that_nobody_can_name_costs_the_whole_card(*, is_lost:
     bench = Bench(mig=cards)
     async with bench.watching() as watch:
         bench.events.raise_(xid(48, gpu_instance=99))
-        await until(lambda: bool(says(watch.health[at(0)])))
+        await until(lambda: bool(said(watch, 0)))
         (verdict,) = watch.health[at(0)].verdicts
     assert verdict.spared == frozenset()
 
@@ -240,5 +240,5 @@ async def test_settings_decide_what_an_event_means() -> None:
         watch.show(TWO)
         await until(lambda: bool(watch.health) and bench.events.polled > 0)
         bench.events.raise_(xid(79), xid(62, card=1))
-        await until(lambda: bool(says(watch.health[at(1)])))
+        await until(lambda: bool(said(watch, 1)))
         assert says(watch.health[at(0)]) == []

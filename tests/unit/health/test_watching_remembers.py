@@ -8,7 +8,7 @@ from dragoon.errors import StateError
 from dragoon.health.port import FakeMemory
 from dragoon.health.remembering import encode
 from dragoon.health.verdict import Kind
-from tests.unit.health.bench import Bench, running, until
+from tests.unit.health.bench import Bench, running, said, until
 from tests.unit.health.cards import TWO, Node, at, found, gpu, lost, says, xid
 
 
@@ -83,7 +83,7 @@ async def test_a_look_while_an_event_is_being_remembered_is_not_forgotten() -> N
 
         memory.meanwhile = meanwhile
         bench.events.raise_(xid(62, card=1))
-        await until(lambda: says(watch.health[at(1)]) == [(Kind.XID, "62")])
+        await until(lambda: said(watch, 1) == [(Kind.XID, "62")])
         (verdict,) = watch.health[at(0)].verdicts
         assert verdict.ailing
 
@@ -112,7 +112,7 @@ async def test_without_a_disk_the_verdict_is_told_all_the_same_and_written_later
     async with bench.watching() as watch:
         bench.memory.error = StateError("no space left")
         bench.events.raise_(xid(79))
-        await until(lambda: says(watch.health[at(0)]) == [(Kind.XID, "79")])
+        await until(lambda: said(watch, 0) == [(Kind.XID, "79")])
         await until(lambda: ("memory", True) in bench.troubles())
         bench.memory.error = None
         await until(lambda: bench.memory.data == encode(watch.health, "boot-1"))
@@ -124,10 +124,10 @@ async def test_what_cannot_be_read_yet_is_not_written_over_and_counts_when_it_ca
     bench.memory.error = StateError("input/output error")
     async with bench.watching() as watch:
         bench.events.raise_(xid(62, card=1))
-        await until(lambda: says(watch.health[at(1)]) == [(Kind.XID, "62")])
+        await until(lambda: said(watch, 1) == [(Kind.XID, "62")])
         assert bench.memory.writes == 0
         bench.memory.error = None
-        await until(lambda: says(watch.health[at(0)]) == [(Kind.XID, "79")])
+        await until(lambda: said(watch, 0) == [(Kind.XID, "79")])
         await until(lambda: bench.memory.writes == 1)
     assert bench.memory.data == encode(watch.health, "boot-1")
 
