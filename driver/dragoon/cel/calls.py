@@ -11,10 +11,7 @@ from dragoon.cel.costs import FAILED, Cost, cost_by_result, cost_of, with_second
 from dragoon.cel.errors import ExpressionFailedError
 from dragoon.cel.frame import BUDGET, COST_LIMIT, PENDING, Evaluate, Frame, check_budget
 from dragoon.cel.functions import Dispatch, Overload
-from dragoon.cel.values import (
-    OptionalValue,
-    no_such_overload,
-)
+from dragoon.cel.values import no_such_overload
 
 _OPERATORS: Final = frozenset(("+", "-", "*", "/", "%", "<", "<=", ">", ">="))
 
@@ -226,16 +223,6 @@ def variable(slot: int) -> Evaluate:
     return run
 
 
-def content(optional: Evaluate) -> Evaluate:
-    """The value of an optional that is present."""
-
-    def run(frame: Frame) -> Any:
-        frame[BUDGET] -= 1
-        return optional(frame).value
-
-    return run
-
-
 def once(slot: int, value: Evaluate) -> Evaluate:
     """A variable whose value, or failure, is computed when it is first read."""
 
@@ -260,14 +247,12 @@ def constant(run: Evaluate) -> Any:
     return run([None, COST_LIMIT, {}])
 
 
-def otherwise(left: Evaluate, right: Evaluate, *, value: bool) -> Evaluate:
-    """`orValue` (value) and `or`: the second part is evaluated only if the first has no value."""
+def bound(slot: int, body: Evaluate) -> Evaluate:
+    """A body with a variable that is computed where it is first read: see `once`."""
 
     def run(frame: Frame) -> Any:
-        optional = left(frame)
-        if not is_present(optional):
-            return right(frame)
-        return optional.value if value else optional
+        frame[slot] = PENDING
+        return body(frame)
 
     return run
 
@@ -293,10 +278,3 @@ def logical(operands: tuple[Evaluate, ...], *, decided: bool) -> Evaluate:
         return not decided
 
     return run
-
-
-def is_present(value: Any) -> bool:
-    """Whether an optional has a value. Raises ExpressionFailedError for what is no optional."""
-    if not isinstance(value, OptionalValue):
-        raise no_such_overload("optional", value)
-    return value.present

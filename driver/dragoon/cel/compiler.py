@@ -8,11 +8,11 @@ fused, so that a trace shows each part.
 from collections.abc import Callable
 from typing import Any, Final
 
-from dragoon.cel import calls, comparisons, costs, loops, paths
+from dragoon.cel import aggregates, calls, comparisons, costs, loops, optionals, paths
 from dragoon.cel.checked import DEVICE_NAME, Callee, Checked
 from dragoon.cel.errors import ExpressionFailedError
 from dragoon.cel.folding import Known
-from dragoon.cel.frame import BUDGET, DEVICE, FIRST_SLOT, PENDING, Evaluate, Frame
+from dragoon.cel.frame import BUDGET, DEVICE, FIRST_SLOT, Evaluate, Frame
 from dragoon.cel.library.lists import COMPARABLE
 from dragoon.cel.library.standard import pattern
 from dragoon.cel.syntax import (
@@ -32,12 +32,7 @@ from dragoon.cel.syntax import (
     SortBy,
     Transform,
 )
-from dragoon.cel.values import (
-    ABSENT,
-    INDEXES,
-    OptionalValue,
-    map_key,
-)
+from dragoon.cel.values import INDEXES
 
 Observer = Callable[[Node, Evaluate], Evaluate]
 """Wraps the closure of a node, to see what it gives."""
@@ -149,37 +144,14 @@ class Compiler:
 
     def list_of_items(self, node: ListOf) -> Evaluate:
         items = [(self.build(item.value), item.optional) for item in node.items]
-
-        def run(frame: Frame) -> tuple[Any, ...]:
-            frame[BUDGET] -= costs.LIST
-            values = [(item(frame), optional) for item, optional in items]
-            return tuple(
-                value.value if optional else value
-                for value, optional in values
-                if not optional or calls.is_present(value)
-            )
-
-        return self._known.aggregate(node, run)
+        return self._known.aggregate(node, aggregates.list_of(items))
 
     def map_of_entries(self, node: MapOf) -> Evaluate:
         entries = [
             (self.build(entry.key), self.build(entry.value), entry.optional)
             for entry in node.entries
         ]
-
-        def run(frame: Frame) -> dict[Any, Any]:
-            frame[BUDGET] -= costs.MAP
-            result: dict[Any, Any] = {}
-            for key, value, optional in entries:
-                wanted, content = key(frame), value(frame)
-                name = map_key(wanted)
-                if not optional:
-                    result[name] = content
-                elif calls.is_present(content):
-                    result[name] = content.value
-            return result
-
-        return self._known.aggregate(node, run)
+        return self._known.aggregate(node, aggregates.map_of(entries))
 
     def quantifier(self, node: Quantifier) -> Evaluate:
         over = self.build(node.range)
@@ -224,33 +196,16 @@ class Compiler:
         self._bound[slot] = calls.once(slot, value)
         body = self.build(node.body)
         self._leave(1)
-
-        def run(frame: Frame) -> Any:
-            frame[slot] = PENDING
-            return body(frame)
-
-        return run
+        return calls.bound(slot, body)
 
     def optional_map(self, node: OptionalMap) -> Evaluate:
         """cel-go evaluates the target again for the variable, where that is read."""
         target = self.build(node.target)
         (slot,) = self._enter((node.name,))
-        self._bound[slot] = calls.once(slot, calls.content(target))
-        body, flat = self.build(node.body), node.flat
+        self._bound[slot] = calls.once(slot, optionals.content(target))
+        body = self.build(node.body)
         self._leave(1)
-
-        def run(frame: Frame) -> Any:
-            frame[BUDGET] -= 1
-            if not calls.is_present(target(frame)):
-                frame[BUDGET] -= 1
-                return ABSENT
-            frame[slot] = PENDING
-            if flat:
-                return body(frame)
-            frame[BUDGET] -= 1
-            return OptionalValue(present=True, value=body(frame))
-
-        return run
+        return optionals.mapped(target, slot, body, flat=node.flat)
 
     def call(self, node: Call) -> Evaluate:
         callee = self._callees.get(node)
@@ -260,7 +215,7 @@ class Compiler:
         args = tuple(map(self.build, callee.args))
         if callee.name in {"or", "orValue"}:
             left, right = args
-            return calls.otherwise(left, right, value=callee.name == "orValue")
+            return optionals.otherwise(left, right, value=callee.name == "orValue")
         constant = self._known.value(callee.args[1]) if len(args) == 2 else None
         if constant is not None and self._observer is None and calls.evaluates_both(callee):
             run = calls.with_constant(callee, args[0], constant)
