@@ -19,7 +19,7 @@ from dragoon.diagnose import saving
 from dragoon.diagnose.archive import CLUSTER, NODE
 from dragoon.diagnose.checking import OF_NODE, Evidence, run
 from dragoon.diagnose.gathering import gather
-from dragoon.errors import DragoonError
+from dragoon.errors import ApiUnavailableError, DragoonError
 from dragoon.gpu.aside import aside
 from dragoon.kube.port import EVENTS, Api, Object
 
@@ -31,20 +31,25 @@ _OURS: Final = "dragoon"
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """Something to collect, and how."""
+    """Something to collect, and how. server: the API server that it asks, empty for none."""
 
     name: str
     collect: Callable[[], Awaitable[Files]]
+    server: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """What a task gave. error: why it gave nothing, empty if it did."""
+    """What a task gave. error: why it gave nothing, empty if it did.
+
+    answered: what it asked gave an answer, be it an error.
+    """
 
     name: str
     files: Files
     seconds: float
     error: str = ""
+    answered: bool = True
 
     def data(self) -> dict[str, Any]:
         """For the table of contents."""
@@ -58,24 +63,37 @@ class Done:
 
 
 async def collect(tasks: Sequence[Task], *, seconds: float = TASK_SECONDS) -> tuple[Done, ...]:
-    """Runs the tasks one by one, each for at most so long; one that fails costs no other."""
-    return tuple([await _done(task, seconds) for task in tasks])
+    """Runs the tasks one by one, each for at most so long; one that fails costs no other.
+
+    A server that gave one task no answer is not waited for again.
+    """
+    done: list[Done] = []
+    silent: set[str] = set()
+    for task in tasks:
+        if task.server in silent:
+            done.append(Done(task.name, {}, 0.0, f"not asked: {task.server} gave no answer before"))
+            continue
+        done.append(await _done(task, seconds))
+        if task.server and not done[-1].answered:
+            silent.add(task.server)
+    return tuple(done)
 
 
 async def _done(task: Task, seconds: float) -> Done:
     start = time.monotonic()
     files: Files = {}
-    error = ""
+    error, answered = "", True
     try:
         async with asyncio.timeout(seconds):
             files = await task.collect()
     except TimeoutError:
-        error = f"not done within {seconds:g} s"
+        error, answered = f"not done within {seconds:g} s", False
     except DragoonError as raised:
         error = str(raised)
+        answered = not isinstance(raised, ApiUnavailableError) or bool(raised.status)
     except Exception as raised:  # noqa: BLE001 - the rest of the dump tells more about it
         error = f"internal fault: {type(raised).__name__}: {raised}"
-    return Done(task.name, files, time.monotonic() - start, error)
+    return Done(task.name, files, time.monotonic() - start, error, answered)
 
 
 def cluster_tasks(api: Api, source: str, config: PluginConfig) -> tuple[Task, ...]:
@@ -95,7 +113,8 @@ def cluster_tasks(api: Api, source: str, config: PluginConfig) -> tuple[Task, ..
         report = run(seen, ("api", "gang"))
         return {"cluster-checks.json": [one.data() for one in report.results]}
 
-    return Task("cluster", objects), Task("events", events), Task("cluster-checks", checks)
+    asked = {"cluster": objects, "events": events, "cluster-checks": checks}
+    return tuple(Task(name, collect, source) for name, collect in asked.items())
 
 
 def node_tasks(config: PluginConfig, runtime: Path | None) -> tuple[Task, ...]:

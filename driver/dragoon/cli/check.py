@@ -12,10 +12,11 @@ import click
 from dragoon.api.visible import typed
 from dragoon.app import hardware
 from dragoon.app.config import PluginConfig
+from dragoon.app.patience import DRIVER_SECONDS
 from dragoon.cli import exits, settings
 from dragoon.cli.asking import kubeconfig_option
 from dragoon.cli.cluster_source import looking_at
-from dragoon.cli.durations import SECONDS, timeout_option
+from dragoon.cli.durations import CLUSTER_SECONDS, SECONDS, either_timeout_option
 from dragoon.cli.output import Form, form_option, print_data, print_next, print_table
 from dragoon.cli.waiting import until
 from dragoon.diagnose.checking import (
@@ -73,7 +74,7 @@ FailOn = Severity | Literal["never"]
     *hardware.SETTINGS,
     *("driver_name", "kubelet_root", "state_dir", "cdi_root", "cgroup_root", "listen"),
 )
-@timeout_option
+@either_timeout_option
 @form_option
 def command(
     *,
@@ -85,7 +86,7 @@ def command(
     listing: bool,
     wait: float | None,
     fail_on: FailOn,
-    timeout: float,
+    timeout: float | None,
     form: Form,
     **options: Any,
 ) -> int:
@@ -139,14 +140,17 @@ def _categories(wanted: tuple[str, ...]) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """Where to look. runtime: what the runtime printed; timeout: seconds for the driver."""
+    """Where to look. runtime: what the runtime printed.
+
+    timeout: seconds for the driver, and for all answers of the API server; None for the defaults.
+    """
 
     config: PluginConfig
     categories: tuple[str, ...]
     snapshot: Path | None
     kubeconfig: Path | None
     runtime: Path | None
-    timeout: float
+    timeout: float | None
 
 
 async def _report(place: _Place, seconds: float, fail_on: FailOn, *, before: bool) -> Report:
@@ -181,32 +185,34 @@ async def _gather(place: _Place) -> Evidence:
             node.is_node(config) or (explicit and "state" not in categories)
         )
         evidence = (
-            await node.gather(evidence, config, place.runtime, patience=place.timeout)
+            await node.gather(
+                evidence, config, place.runtime, patience=place.timeout or DRIVER_SECONDS
+            )
             if here
             else node.elsewhere(evidence)
         )
     if set(OF_CLUSTER).isdisjoint(categories):
         return evidence
-    return await _of_cluster(evidence, place.snapshot, place.kubeconfig)
+    return await _of_cluster(evidence, place)
 
 
-async def _of_cluster(
-    evidence: Evidence, snapshot: Path | None, kubeconfig: Path | None
-) -> Evidence:
+async def _of_cluster(evidence: Evidence, place: _Place) -> Evidence:
     from dragoon.app.evidence import cluster  # noqa: PLC0415 - half a second
     from dragoon.diagnose import saving  # noqa: PLC0415
     from dragoon.kube.connecting import connect  # noqa: PLC0415
 
-    if snapshot is not None:
-        return cluster.of_saved(evidence, saving.load(snapshot))
+    if place.snapshot is not None:
+        return cluster.of_saved(evidence, saving.load(place.snapshot))
     try:
-        api = await connect(kubeconfig)
+        api = await connect(place.kubeconfig)
     except ConfigError as error:
-        if kubeconfig is not None:
+        if place.kubeconfig is not None:
             raise
         return cluster.without(evidence, error.message)
     try:
-        return await cluster.gather(evidence, api, source=api.server)
+        return await cluster.gather(
+            evidence, api, source=api.server, patience=place.timeout or CLUSTER_SECONDS
+        )
     finally:
         await api.close()
 

@@ -13,6 +13,7 @@ from dragoon.app import hardware
 from dragoon.app.config import PluginConfig
 from dragoon.cli import exits, settings
 from dragoon.cli.asking import kubeconfig_option
+from dragoon.cli.durations import task_timeout_option
 from dragoon.cli.output import print_next
 from dragoon.errors import ConfigError, DragoonError, InvalidInputError, StateError
 
@@ -36,7 +37,7 @@ _STDOUT: Final = "-"
     type=_PATH,
     help="What `containerd config dump` or `crio status config` printed.",
 )
-@click.option("--timeout", default=60.0, show_default=True, help="Seconds for each task.")
+@task_timeout_option
 @settings.setting_options(
     *hardware.SETTINGS,
     *("driver_name", "forms", "mig_profiles", "kubelet_root", "state_dir", "cdi_root"),

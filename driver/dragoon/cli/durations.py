@@ -33,6 +33,10 @@ class _Seconds(click.ParamType[float]):
 SECONDS: Final = _Seconds()
 
 
+CLUSTER_SECONDS: Final = 120.0
+"""How long an API server may take for all its answers where nobody says otherwise."""
+
+
 def _timeout(default: str, text: str) -> Callable[[_Command], _Command]:
     """Adds `--timeout`; the command gets it as `timeout`, in seconds."""
     return click.option(
@@ -43,6 +47,23 @@ def _timeout(default: str, text: str) -> Callable[[_Command], _Command]:
 def timeout_option(command: _Command) -> _Command:
     """For a command that asks the driver of this node."""
     return _timeout("20s", "How long the driver may take to answer.")(command)
+
+
+def either_timeout_option(command: _Command) -> _Command:
+    """For a command that asks both; it gets None where nobody says how long."""
+    return click.option(
+        "--timeout",
+        type=SECONDS,
+        default=None,
+        show_default="20s, and 2m",
+        metavar="DURATION",
+        help="How long the driver may take, and the API server for all its answers.",
+    )(command)
+
+
+def task_timeout_option(command: _Command) -> _Command:
+    """For a command of many tasks."""
+    return _timeout("1m", "How long each task may take.")(command)
 
 
 def cluster_timeout_option(command: _Command) -> _Command:

@@ -10,10 +10,10 @@ import click
 
 from dragoon.app import hardware
 from dragoon.app.config import PluginConfig
-from dragoon.app.patience import with_or_without
+from dragoon.app.patience import DRIVER_SECONDS, with_or_without
 from dragoon.cli import cluster_source, exits, objects, settings
 from dragoon.cli.answers import print_section
-from dragoon.cli.durations import timeout_option
+from dragoon.cli.durations import CLUSTER_SECONDS, either_timeout_option
 from dragoon.cli.output import (
     Cell,
     Form,
@@ -63,7 +63,7 @@ _TONES: Final[dict[str, Tone]] = {TAINTED: "bad", USED: "plain"}
     *("driver_name", "forms", "mig_profiles", "kubelet_root", "state_dir", "cdi_root"),
     *("cgroup_root", "hami_library", "hami_sha256", "allow_unenforced_shares", "listen"),
 )
-@timeout_option
+@either_timeout_option
 @list_form_option
 def command(
     what: str | None,
@@ -73,7 +73,7 @@ def command(
     kubeconfig: Path | None,
     save: Path | None,
     form: Form,
-    timeout: float,
+    timeout: float | None,
     **options: Any,
 ) -> int:
     """Show how the cluster stands: processes, devices by form, gangs that wait, problems.
@@ -107,7 +107,7 @@ def _look(
     config: PluginConfig,
     snapshot: Path | None,
     kubeconfig: Path | None,
-    timeout: float,
+    timeout: float | None,
     *,
     local: bool,
 ) -> tuple[ClusterSnapshot, Report]:
@@ -115,12 +115,13 @@ def _look(
         return _of_cluster(config, saving.load(snapshot))
     if not local:
         try:
-            return _of_cluster(config, cluster_source.look(None, kubeconfig, None))
+            seconds = timeout or CLUSTER_SECONDS
+            return _of_cluster(config, cluster_source.look(None, kubeconfig, None, seconds))
         except (ConfigError, ApiUnavailableError) as error:
             if kubeconfig is not None or not _is_node(config):
                 raise
             click.echo(f"note: this node alone: {error.message}", err=True)
-    return asyncio.run(_of_node(config, timeout))
+    return asyncio.run(_of_node(config, timeout or DRIVER_SECONDS))
 
 
 def _of_cluster(config: PluginConfig, found: ClusterSnapshot) -> tuple[ClusterSnapshot, Report]:

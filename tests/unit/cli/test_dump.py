@@ -13,7 +13,7 @@ import pytest
 from dragoon.app.dumping import Task, collect, without_values
 from dragoon.cli import main
 from dragoon.diagnose import archive
-from dragoon.errors import ApiForbiddenError, StateError
+from dragoon.errors import ApiError, ApiForbiddenError, ApiUnavailableError, StateError
 from dragoon.kube.port import EVENTS
 from dragoon.prepare.effects import HostEffects
 from tests.scenario.damage.cluster_world import ClusterWorld
@@ -166,6 +166,33 @@ async def test_every_task_fails_alone_whatever_happens() -> None:
         "",
     ]
     assert done[-1].files == {"a.json": 1}
+
+
+async def test_only_a_server_that_gave_no_answer_is_not_asked_again() -> None:
+    asked: list[str] = []
+
+    def task(name: str, server: str, error: ApiError | None = None) -> Task:
+        async def collect_it() -> dict[str, Any]:
+            asked.append(name)
+            if error is not None:
+                raise error
+            return {name: 1}
+
+        return Task(name, collect_it, server)
+
+    done = await collect(
+        [
+            task("refused", "a", ApiForbiddenError("no", status=403)),
+            task("overloaded", "a", ApiUnavailableError("later", status=503)),
+            task("silent", "a", ApiUnavailableError("no answer")),
+            task("after", "a"),
+            task("other", "b"),
+            task("here", "", ApiUnavailableError("no answer")),
+            task("here too", ""),
+        ]
+    )
+    assert asked == ["refused", "overloaded", "silent", "other", "here", "here too"]
+    assert {one.name: one.error for one in done}["after"] == "not asked: a gave no answer before"
 
 
 def test_where_nothing_can_be_collected_it_ends_with_3(

@@ -1,6 +1,7 @@
 """What an API server shows: objects, versions, rights, and what it does to new objects."""
 
 import asyncio
+import math
 from collections.abc import Awaitable, Mapping
 from dataclasses import replace
 from typing import Any, Final, TypeVar
@@ -28,14 +29,28 @@ _NAMESPACE: Final = "default"
 """Where what is never stored would be: every cluster has it."""
 
 
-async def gather(evidence: Evidence, api: Api, *, source: str) -> Evidence:
-    """The evidence with the parts of a cluster. source: what to call it."""
+async def gather(
+    evidence: Evidence, api: Api, *, source: str, patience: float = math.inf
+) -> Evidence:
+    """The evidence with the parts of a cluster. source: what to call it.
+
+    patience: seconds for all answers together; what is not there by then is Unread.
+    """
+    end = asyncio.get_running_loop().time() + patience
+
+    async def in_time(asked: Awaitable[T]) -> T | Unread:
+        try:
+            async with asyncio.timeout_at(end):
+                return await _read(asked)
+        except TimeoutError:
+            return Unread(f"no answer from {source} within {patience:g} s")
+
     version, cluster, served, kept, admitted = await asyncio.gather(
-        _read(api.version()),
-        _read(gather_objects(api, source=source)),
-        _read(_served(api)),
-        _read(_kept(api, evidence.driver_name)),
-        _read(_admission(api)),
+        in_time(api.version()),
+        in_time(gather_objects(api, source=source)),
+        in_time(_served(api)),
+        in_time(_kept(api, evidence.driver_name)),
+        in_time(_admission(api)),
     )
     found = replace(
         evidence,
@@ -49,7 +64,7 @@ async def gather(evidence: Evidence, api: Api, *, source: str) -> Evidence:
     if isinstance(cluster, Unread):
         asked = cluster
     else:
-        asked = await _read(rights.missing(api, cluster, evidence.driver_name))
+        asked = await in_time(rights.missing(api, cluster, evidence.driver_name))
     return replace(
         found, rights=asked, denied=_denied(version, cluster, served, kept, admitted, asked)
     )
