@@ -13,8 +13,10 @@ from testbed.bed import Bed
 from testbed.controller import Controller, account_kubeconfig
 from testbed.controller import install as install_controller
 from testbed.plugins import Plugin, install
+from testbed.waiting import until
 
 _MACHINE = "dgx-h100"
+_SAMPLES = Path(__file__).resolve().parents[2] / "deviceclasses/samples"
 
 
 @contextmanager
@@ -66,3 +68,26 @@ def a_controller(bed: Bed, folder: Path, *options: str) -> Iterator[Controller]:
         yield process
     finally:
         process.stop()
+
+
+@contextmanager
+def all_forms(bed: Bed) -> Iterator[str]:
+    """A node that publishes all forms, and the classes for them.
+
+    Afterwards the other forms stay for minutes, tainted, until nobody can be choosing them any more.
+    """
+    for sample in ("sim-mig.yaml", "sim-shared.yaml"):
+        bed.kubectl("apply", "-f", str(_SAMPLES / sample))
+    node = min(bed.plugins)
+
+    def published() -> bool:
+        devices = [one for piece in bed.slices(node) for one in piece["spec"].get("devices") or ()]
+        return {one["attributes"]["type"]["string"] for one in devices} >= {"gpu", "mig", "shared"}
+
+    bed.kubectl("label", "node", node, "dragoon.dev/forms=whole_shared_mig")
+    # A plugin that starts reads its labels at once, one that runs does once a minute.
+    bed.plugins[node].stop()
+    bed.plugins[node].start_and_wait()
+    until("all forms are published", published)
+    yield node
+    bed.kubectl("label", "node", node, "dragoon.dev/forms-")

@@ -4,7 +4,6 @@ kube-scheduler binds, the kubelet and containerd run the pods; only the GPUs are
 """
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -25,27 +24,16 @@ from tests.e2e.gangs import (
     is_allocated,
     is_gated,
 )
+from tests.e2e.standing import all_forms
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(900)]
-
-_SAMPLES = Path(__file__).resolve().parents[2] / "deviceclasses/samples"
 
 
 @pytest.fixture(scope="module")
 def forms(bed: Bed) -> Iterator[str]:
     """A node that publishes all forms for as long as these tests run."""
-    for sample in ("sim-mig.yaml", "sim-shared.yaml"):
-        bed.kubectl("apply", "-f", str(_SAMPLES / sample))
-    node = min(bed.plugins)
-
-    def all_there() -> bool:
-        found = [d["name"] for one in bed.slices(node) for d in one["spec"].get("devices") or ()]
-        return any("-mig-" in name for name in found) and any("-shared" in name for name in found)
-
-    bed.kubectl("label", "node", node, "dragoon.dev/forms=whole_shared_mig")
-    until("all forms are published", all_there)
-    yield node
-    bed.kubectl("label", "node", node, "dragoon.dev/forms-")
+    with all_forms(bed) as node:
+        yield node
 
 
 @pytest.fixture(scope="module")

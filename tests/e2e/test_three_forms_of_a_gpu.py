@@ -18,6 +18,7 @@ from testbed import version
 from testbed.bed import Bed
 from testbed.objects import CLASS, container, pod, template
 from testbed.waiting import until
+from tests.e2e.standing import all_forms
 
 _VERSION = version.chosen()
 _HAS_FORMS = floor(_VERSION).forms
@@ -100,29 +101,12 @@ class Card:
 
 @pytest.fixture(scope="module")
 def published(bed: Bed) -> Iterator[Card]:
-    """One node publishes all forms, for as long as these tests run.
-
-    Afterwards the other forms stay, tainted, until nobody can be choosing them any more.
-    """
-    for sample in ("sim-mig.yaml", "sim-shared.yaml"):
-        bed.kubectl("apply", "-f", str(_SAMPLES / sample))
-    node = min(bed.plugins)
-
-    def devices(form: str) -> list[dict[str, Any]]:
-        return [
-            device
-            for piece in bed.slices(node)
-            for device in piece["spec"].get("devices") or ()
-            if device["attributes"]["type"]["string"] == form
-        ]
-
-    bed.kubectl("label", "node", node, f"{_LABEL}=whole_shared_mig")
-    until("MIG devices are published", lambda: devices("mig"))
-    until("shares are published", lambda: devices("shared"))
-    first = min(device["name"] for device in devices("gpu"))
-    (whole,) = [device for device in devices("gpu") if device["name"] == first]
-    yield Card(bed, node, whole["attributes"][_ADDRESS]["string"])
-    bed.kubectl("label", "node", node, f"{_LABEL}-")
+    """One node publishes all forms, for as long as these tests run."""
+    with all_forms(bed) as node:
+        devices = [one for piece in bed.slices(node) for one in piece["spec"].get("devices") or ()]
+        whole = [one for one in devices if one["attributes"]["type"]["string"] == "gpu"]
+        first = min(whole, key=lambda one: str(one["name"]))
+        yield Card(bed, node, first["attributes"][_ADDRESS]["string"])
 
 
 @pytest.fixture

@@ -17,14 +17,14 @@ from testbed import manifests, version
 from testbed.bed import Bed, is_running
 from testbed.waiting import until
 from tests.docs import objects
-from tests.docs.blocks import ROOT, Block, commands, is_shown
+from tests.docs.blocks import Block, commands, is_shown
 from tests.docs.running import printed
 from tests.e2e.gangs import Gangs, devices, is_allocated, is_gated
+from tests.e2e.standing import all_forms
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(900)]
 
 _VERSION = version.chosen()
-_SAMPLES = ROOT / "deviceclasses/samples"
 needs_forms = pytest.mark.skipif(
     not floor(_VERSION).forms, reason=f"{_VERSION} has whole GPUs only"
 )
@@ -40,18 +40,8 @@ def forms(bed: Bed) -> Iterator[None]:
     Afterwards the others stay for minutes, tainted: so this file's name puts it behind the tests
     that count devices.
     """
-    for sample in ("sim-mig.yaml", "sim-shared.yaml"):
-        bed.kubectl("apply", "-f", str(_SAMPLES / sample))
-    node = min(bed.plugins)
-
-    def all_there() -> bool:
-        found = [d["name"] for one in bed.slices(node) for d in one["spec"].get("devices") or ()]
-        return any("-mig-" in name for name in found) and any("-shared" in name for name in found)
-
-    bed.kubectl("label", "node", node, "dragoon.dev/forms=whole_shared_mig")
-    until("all forms are published", all_there)
-    yield
-    bed.kubectl("label", "node", node, "dragoon.dev/forms-")
+    with all_forms(bed):
+        yield
 
 
 @pytest.fixture
