@@ -10,10 +10,10 @@ from typing import Any, Final
 from dragoon.cel.checked import DEVICE_NAME, Callee, Checked, dotted
 from dragoon.cel.errors import Source
 from dragoon.cel.format_calls import check_format
-from dragoon.cel.functions import Overload
-from dragoon.cel.library import FUNCTIONS, UNSUPPORTED, UNSUPPORTED_WITH
-from dragoon.cel.library.lists import COMPARABLE
-from dragoon.cel.signatures import FIELDS, INDEX, KEY, LITERALS, MEMBERSHIP, TYPE_NAMES
+from dragoon.cel.library import FUNCTIONS, UNSUPPORTED
+from dragoon.cel.matching import Matching
+from dragoon.cel.members import Members
+from dragoon.cel.signatures import FIELDS, LITERALS, TYPE_NAMES
 from dragoon.cel.syntax import (
     Bind,
     Call,
@@ -55,7 +55,7 @@ def check(source: Source, tree: Node) -> Checked:
     """
     checker = _Checker(source)
     result = checker.resolved(checker.check(tree), final=True)
-    checker.check_homogeneous()
+    checker.members.check_homogeneous()
     types = {node: checker.resolved(type_, final=True) for node, type_ in checker.types.items()}
     checked = Checked(source, tree, checker.callees, types)
     for node, callee in checker.callees.items():
@@ -72,10 +72,11 @@ class _Checker:
     def __init__(self, source: Source) -> None:
         self._source = source
         self._types = Unifier()
+        self._matching = Matching(source, self._types)
+        self.members = Members(source, self._types)
         self._scope: list[tuple[str, Type]] = [(DEVICE_NAME, DEVICE)]
         self.callees: dict[Node, Callee] = {}
         self.types: dict[Node, Type] = {}
-        self._members: list[tuple[tuple[Node, Type], ...]] = []
         # What `format` is given may be of mixed types, however deep.
         self._in_format = 0
 
@@ -87,20 +88,6 @@ class _Checker:
         type_ = _RULES[type(node)](self, node)
         self.types[node] = type_
         return type_
-
-    def check_homogeneous(self) -> None:
-        """Raises CompileError for a list or map whose members have different types, dyn included.
-
-        Source: cel-go's ValidateHomogeneousAggregateLiterals, which Kubernetes switches on.
-        """
-        for members in self._members:
-            first = self.resolved(members[0][1], final=True) if members else DYN
-            for node, type_ in members[1:]:
-                found = self.resolved(type_, final=True)
-                if found != first:
-                    raise self._source.wrong(
-                        node.start, f"expected type {first} as before it, found {found}"
-                    )
 
     def literal(self, node: Literal) -> Type:
         return LITERALS[type(node.value)]
@@ -174,18 +161,7 @@ class _Checker:
         return optional_of(result) if optional or node.optional else result
 
     def index(self, node: Index) -> Type:
-        given = (self.check(node.operand), self.check(node.index))
-        found: Type | None = None
-        for signature in INDEX:
-            operand, index, result = self._types.instance(signature)
-            if self._types.assignable(given, (operand, index)):
-                result = self.resolved(result)
-                if node.optional:
-                    result = optional_of(unwrapped(result)[0])
-                found = result if found in {None, result} else DYN
-        if found is None:
-            raise self._no_overload(node, "[]", given)
-        return found
+        return self._matching.index(node, (self.check(node.operand), self.check(node.index)))
 
     def call(self, node: Call) -> Type:
         self._in_format += node.function == "format"
@@ -198,9 +174,9 @@ class _Checker:
         name = node.function
         if node.target is None:
             if name in {"==", "!="}:
-                return self._equality(node, types)
+                return self._matching.equality(node, types)
             if name == "in":
-                return self._membership(node, types)
+                return self._matching.membership(node, types)
             return self._resolve(node, name, node.args, types)
         qualified = dotted(node.target)
         if qualified is not None:
@@ -220,48 +196,13 @@ class _Checker:
         member: bool = False,
     ) -> Type:
         """The result of a call; notes which signatures fit."""
-        reason = UNSUPPORTED.get(name) or UNSUPPORTED_WITH.get((name, len(args)))
-        if reason is not None:
-            raise self._source.unsupported(node.start, f"{name}(): {reason}")
-        if name not in FUNCTIONS:
-            raise self._source.wrong(node.start, f"undeclared reference to {name!r}")
-        found: Type | None = None
-        fitting: list[Overload] = []
-        for overload in FUNCTIONS[name]:
-            *params, result = self._types.instance((*overload.params, overload.result))
-            if overload.member == member and self._types.assignable(given, params):
-                fitting.append(overload)
-                result = self.resolved(result)
-                found = result if found in {None, result} else DYN
-        if found is None:
-            raise self._no_overload(node, name, given)
-        self.callees[node] = Callee(name, tuple(fitting), args)
-        return found
-
-    def _no_overload(self, node: Node, name: str, given: tuple[Type, ...]) -> Exception:
-        types = ", ".join(str(self.resolved(type_, final=True)) for type_ in given)
-        return self._source.wrong(node.start, f"no matching overload for {name!r} on ({types})")
-
-    def _equality(self, node: Call, given: tuple[Type, ...]) -> Type:
-        fresh = self._types.fresh()
-        if not self._types.assignable(given, (fresh, fresh)):
-            raise self._no_overload(node, node.function, given)
-        return BOOL
-
-    def _membership(self, node: Call, given: tuple[Type, ...]) -> Type:
-        fits = False
-        for container in MEMBERSHIP:
-            fits |= self._types.assignable(given, self._types.instance((KEY, container)))
-        if not fits:
-            raise self._no_overload(node, "in", given)
-        return BOOL
+        result, fitting = self._matching.function(node, name, given, member=member)
+        self.callees[node] = Callee(name, fitting, args)
+        return result
 
     def conditional(self, node: Conditional) -> Type:
         given = (self.check(node.test), self.check(node.yes), self.check(node.no))
-        result = self._types.fresh()
-        if not self._types.assignable(given, (BOOL, result, result)):
-            raise self._no_overload(node, "?:", given)
-        return self.resolved(result)
+        return self._matching.conditional(node, given)
 
     def list_of_items(self, node: ListOf) -> Type:
         members = [
@@ -288,13 +229,7 @@ class _Checker:
         return inner
 
     def _joined(self, members: Sequence[tuple[Node, Type]]) -> Type:
-        """The type of all members of a list, or all keys or values of a map."""
-        if not self._in_format:
-            self._members.append(tuple(members))
-        joined: Type | None = None
-        for _, type_ in members:
-            joined = type_ if joined is None else self._types.joined(joined, type_) or DYN
-        return self._types.fresh() if joined is None else joined
+        return self.members.joined(members, may_differ=self._in_format > 0)
 
     def _iteration(self, over: Node, variables: int, known: Type | None = None) -> tuple[Type, ...]:
         """The types of the variables of a macro that walks over a list or a map."""
@@ -330,15 +265,7 @@ class _Checker:
         items = self.resolved(self.check(node.range))
         types = self._iteration(node.range, 1, items)
         key = self._scoped((node.name,), types, node.key)
-        found: Type | None = None
-        for type_ in COMPARABLE:
-            whole = list_of(self._types.fresh())
-            if self._types.assignable((items, list_of(key)), (whole, list_of(type_))):
-                result = self.resolved(whole)
-                found = result if found in {None, result} else DYN
-        if found is None:
-            raise self._no_overload(node, "sortBy", (items, list_of(key)))
-        return found
+        return self._matching.sorting(node, items, list_of(key))
 
     def optional_map(self, node: OptionalMap) -> Type:
         inner = self._types.fresh()
