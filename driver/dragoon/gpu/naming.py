@@ -12,8 +12,6 @@ _PREFIX = "gpu-"
 _NAME = re.compile(r"gpu-([0-9a-f]{4,8})-([0-9a-f]{2})-([0-9a-f]{2})-([0-7])(?:-.+)?")
 
 
-# Kept: a node has few cards, and each prepare asks for the names of all.
-@lru_cache(maxsize=256)
 def whole_name(address: PciAddress) -> str:
     """The name of a whole GPU as a device: `gpu-0000-65-00-0`."""
     return _PREFIX + address.slug
@@ -33,7 +31,7 @@ def find(inventory: Inventory, device: str) -> Gpu | LostGpu | None:
     return None
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=256)  # a node has few cards, and each prepare asks
 def address_of(device: str) -> PciAddress | None:
     """The slot that a device name means, in whatever form; None for what is no such name."""
     found = _NAME.fullmatch(device)

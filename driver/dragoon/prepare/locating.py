@@ -1,7 +1,5 @@
 """Finding the card that an allocated device is on. Pure."""
 
-from collections.abc import Callable, Mapping
-
 from dragoon.api.claims import AllocatedDevice, ClaimRef
 from dragoon.api.forms import Form
 from dragoon.errors import DeviceLostError, HardwareError, UnknownDeviceError
@@ -10,7 +8,7 @@ from dragoon.gpu.model import Gpu, Inventory, LostGpu, PciAddress
 from dragoon.prepare.given import form_of
 from dragoon.prepare.settings import PrepareSettings
 
-_NAMES: Mapping[Form, Callable[[PciAddress], str]] = {
+_NAMES = {
     Form.WHOLE: naming.whole_name,
     Form.SHARED: naming.shared_name,
 }
