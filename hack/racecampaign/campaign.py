@@ -3,7 +3,7 @@
 import asyncio
 import random
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import suppress
 from typing import Any, Final
 
@@ -53,6 +53,7 @@ class Run:
         self._witness = witness
         self._rng = rng
         self._namespace = name
+        self._room = room
         self._wishes = tuple(wishes(rng, room))
         self._crowd = Crowd(client, name, rng)
         self._fleet = fleet
@@ -135,25 +136,52 @@ class Run:
             await self._client.delete(PODS, name, namespace=self._namespace)
 
     async def _all_run(self) -> list[str]:
-        """Every gang that fits runs in the end, and all of them fit."""
+        """Every gang that fits runs in the end.
+
+        All fit together if they lie well. Ordinary pods may have made small ones lie so that a
+        large one does not fit beside them: it runs when those have ended.
+        """
         if await self._eventually(self._is_running):
             return []
-        waiting = [wish for wish in self._wishes if await self._bound(wish) < wish.size]
+        waiting = await self._waiting()
+        free = await self._free()
+        if any(wish.fits(free) for wish in waiting):
+            return await self._do_not_run(waiting)
+        for wish in self._wishes:
+            if wish not in waiting:
+                await self._delete_job(wish.name)
+        self._wishes = waiting
+        return [] if await self._eventually(self._is_running) else await self._do_not_run(waiting)
+
+    async def _do_not_run(self, waiting: Iterable[Wish]) -> list[str]:
         return [
             f"{self._namespace}/{one.name}: does not run: {await self._said(one)}"
             for one in waiting
         ]
 
     async def _is_running(self) -> bool:
-        for wish in self._wishes:
-            if await self._bound(wish) < wish.size:
-                return False
-        return True
+        return not await self._waiting()
 
-    async def _bound(self, wish: Wish) -> int:
+    async def _waiting(self) -> tuple[Wish, ...]:
+        """The gangs of which a member is not bound."""
+        bound = [(wish, await self._bound(wish)) for wish in self._wishes]
+        return tuple(wish for wish, nodes in bound if len(nodes) < wish.size)
+
+    async def _free(self) -> list[int]:
+        """GPUs of each node that no gang which runs has. Ordinary pods are gone."""
+        free = dict.fromkeys(self._nodes, self._room // len(self._nodes))
+        for wish in set(self._wishes) - set(await self._waiting()):
+            for node in await self._bound(wish):
+                free[node] -= wish.gpus
+        return list(free.values())
+
+    async def _bound(self, wish: Wish) -> list[str]:
+        """The nodes of the members that are bound, one for each."""
         selector = f"{gang.LABEL}={wish.name}"
         pods = (await self._client.list(PODS, namespace=self._namespace, labels=selector)).items
-        return sum(bool(pod["spec"].get("nodeName")) and is_alive(pod) for pod in pods)
+        return [
+            pod["spec"]["nodeName"] for pod in pods if pod["spec"].get("nodeName") and is_alive(pod)
+        ]
 
     async def _said(self, wish: Wish) -> str:
         try:

@@ -2,7 +2,7 @@
 
 import asyncio
 import random
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
@@ -30,9 +30,13 @@ class Wish:
     def total(self) -> int:
         return self.size * self.gpus
 
+    def fits(self, free: Iterable[int]) -> bool:
+        """Whether all members fit. free: GPUs of each node, which are one NVLink domain."""
+        return sum(gpus // self.gpus for gpus in free) >= self.size
+
 
 def wishes(rng: random.Random, room: int) -> Iterator[Wish]:
-    """A few gangs that all fit into `room` GPUs together."""
+    """A few gangs that all fit into `room` GPUs together, if they lie well."""
     for number in range(rng.randint(2, 4)):
         gpus = rng.choice((1, 2, 4, 8))
         most = min(8, room // gpus)
@@ -51,6 +55,7 @@ class Crowd:
         self._namespace = namespace
         self._rng = rng
         self._count = 0
+        self._leaving = asyncio.Event()
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def template(self, gpus: int) -> None:
@@ -92,9 +97,8 @@ class Crowd:
             await asyncio.sleep(_PAUSE_S * self._rng.uniform(0.5, 1.5))
 
     async def leave(self) -> None:
-        """Every ordinary pod is deleted."""
-        for task in self._tasks:
-            task.cancel()
+        """Every ordinary pod is deleted, also one that is just being created."""
+        self._leaving.set()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         for pod in (await self._client.list(PODS, namespace=self._namespace)).items:
             if pod["metadata"]["name"].startswith("single-"):
@@ -106,7 +110,9 @@ class Crowd:
             await self._client.create(
                 PODS, {**body, "spec": self._pod(self._rng.choice((1, 1, 2)))}
             )
-            await asyncio.sleep(self._rng.uniform(*_LIFE_S))
+            with suppress(TimeoutError):
+                async with asyncio.timeout(self._rng.uniform(*_LIFE_S)):
+                    await self._leaving.wait()
             await self._delete(name)
 
     async def _delete(self, name: str) -> None:
