@@ -108,27 +108,19 @@ class Quantity:
 
         Raises InvalidInputError where the exponents are too far apart to be written out.
         """
-        kind = self.format if self.unscaled else other.format
-        if not self.wide and not other.wide:
-            narrow = _add_narrow(self, other)
-            if narrow is not None:
-                return replace(narrow, format=kind)
-        scale = min(self.scale, other.scale)
-        if max(_magnitude(self), _magnitude(other)) - scale > _DIGITS_LIMIT:
-            raise InvalidInputError(
-                f"quantity: the sum of {self} and {other} has more than {_DIGITS_LIMIT} digits"
-            )
-        total = self.unscaled * 10 ** (self.scale - scale)
-        total += other.unscaled * 10 ** (other.scale - scale)
-        return Quantity(total, scale, kind, wide=True)
+        return _sum(self, other, narrowly=other)
 
     def __neg__(self) -> "Quantity":
         return replace(self, unscaled=-self.unscaled)
 
     def __sub__(self, other: "Quantity") -> "Quantity":
-        """The difference; see `+`. The smallest 64-bit integer is its own negative, as in Go."""
-        wraps = not (self.wide or other.wide) and other.unscaled == _INT64_MIN
-        return self + (other if wraps else -other)
+        """The difference; see `+`.
+
+        As in Go, the smallest 64-bit integer is its own negative where the result is narrow.
+        """
+        negative = -other
+        wraps = other.unscaled == _INT64_MIN
+        return _sum(self, negative, narrowly=other if wraps else negative)
 
     def as_int64(self) -> int | None:
         """The value as Kubernetes' fast conversion to a 64-bit integer gives it.
@@ -271,6 +263,23 @@ def _exceeds_int64(unscaled: int, scale: int) -> bool:
     """Whether unscaled (not negative) times 10**scale, scale <= 0, is beyond 64 bits."""
     limit: int = _INT64_MAX * 10**-scale
     return unscaled > limit
+
+
+def _sum(left: Quantity, right: Quantity, *, narrowly: Quantity) -> Quantity:
+    """The sum. narrowly: what stands for `right` where both and the result are narrow."""
+    kind = left.format if left.unscaled else right.format
+    if not left.wide and not right.wide:
+        narrow = _add_narrow(left, narrowly)
+        if narrow is not None:
+            return replace(narrow, format=kind)
+    scale = min(left.scale, right.scale)
+    if max(_magnitude(left), _magnitude(right)) - scale > _DIGITS_LIMIT:
+        raise InvalidInputError(
+            f"quantity: the sum of {left} and {right} has more than {_DIGITS_LIMIT} digits"
+        )
+    total = left.unscaled * 10 ** (left.scale - scale)
+    total += right.unscaled * 10 ** (right.scale - scale)
+    return Quantity(total, scale, kind, wide=True)
 
 
 def _add_narrow(left: Quantity, right: Quantity) -> Quantity | None:

@@ -141,3 +141,11 @@ def test_format_is_that_of_the_text() -> None:
     assert parse("0.5Ki").format is Format.BINARY
     assert parse("0.0001Ki").format is Format.DECIMAL
     assert str(Quantity(2**30, format=Format.BINARY)) == "1Gi"
+
+
+def test_the_smallest_integer_is_its_own_negative_only_where_the_result_is_narrow() -> None:
+    smallest = Quantity(-(2**63))
+    assert Quantity(0) - smallest == smallest
+    assert Quantity(5) - smallest == Quantity(5 - 2**63)
+    assert Quantity(-5) - smallest == Quantity(2**63 - 5, wide=True)
+    assert parse("1.5") - smallest == Quantity(2**63 * 10 + 15, -1, wide=True)
