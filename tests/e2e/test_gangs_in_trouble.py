@@ -1,12 +1,13 @@
 """Gangs when the controller dies, the scheduler is away, or the planned node fills up meanwhile."""
 
 import signal
+from collections.abc import Iterable
 from typing import Any
 
 import pytest
 
 from dragoon.api.gang import Phase
-from testbed.bed import is_running
+from testbed.bed import Object, is_running
 from testbed.objects import container, pod
 from testbed.serving import create_namespace
 from testbed.waiting import until
@@ -29,13 +30,14 @@ def test_cpu_that_goes_between_commit_and_ungate_costs_no_devices(gangs: Gangs) 
         until("claims are allocated", lambda: all(map(is_allocated, _four_claims(gangs))))
         gangs.controller.send(signal.SIGSTOP)
         before = allocations(gangs.claims("train"))
-        gated = sum(map(is_gated, gangs.pods("train")))
-        gangs.bed.figures.append(f"CPU gone after the commit: {gated} of 4 members still gated")
+        free = _free(gangs.pods("train"))
+        held = 4 - len(free)
+        gangs.bed.figures.append(f"CPU gone after the commit: {held} of 4 members still gated")
         _fill(gangs, before)
     finally:
         gangs.controller.send(signal.SIGCONT)
         gangs.bed.cluster.start("kube-scheduler")
-    _never_moved_until_running(gangs, before)
+    _never_moved_until_running(gangs, before, free)
     gangs.ends("train")
 
 
@@ -51,7 +53,7 @@ def test_cpu_that_goes_between_ungate_and_bind_costs_no_devices(gangs: Gangs) ->
         _fill(gangs, before)
     finally:
         gangs.bed.cluster.start("kube-scheduler")
-    _never_moved_until_running(gangs, before)
+    _never_moved_until_running(gangs, before, _free(gangs.pods("train")))
     gangs.ends("train")
 
 
@@ -148,10 +150,11 @@ def _fill(gangs: Gangs, before: dict[str, str]) -> None:
     gangs.bed.running("filler", gangs.namespace)
 
 
-def _never_moved_until_running(gangs: Gangs, before: dict[str, str]) -> None:
+def _never_moved_until_running(gangs: Gangs, before: dict[str, str], free: set[str]) -> None:
     """No claim of a member that was set free is given other devices, no running member is ended.
 
-    Those that are still held the controller may place anew, and only the controller can.
+    Those that are still held the controller may place anew, and only the controller can: what
+    counts is what a member has when it is first seen free. free: UIDs of those that are already.
     """
     running: set[str] = set()
 
@@ -160,11 +163,11 @@ def _never_moved_until_running(gangs: Gangs, before: dict[str, str]) -> None:
         running.update(uid for uid, one in pods.items() if is_running(one))
         claims = gangs.claims("train")
         now = allocations(claims)
-        held = {uid for uid, one in pods.items() if is_gated(one)}
         for claim in claims:
             uid, owners = claim["metadata"]["uid"], claim["metadata"]["ownerReferences"]
-            if uid in now and held & {one["uid"] for one in owners}:
+            if uid in now and not free & {one["uid"] for one in owners}:
                 before[uid] = now[uid]
+        free.update(_free(pods.values()))
         kept = all(now.get(uid, was) == was for uid, was in before.items())
         return kept and running <= set(pods)
 
@@ -179,6 +182,11 @@ def _never_moved_until_running(gangs: Gangs, before: dict[str, str]) -> None:
     steadily(unmoved, decided, "every member keeps its devices")
     gangs.bed.kubectl("delete", "pod", "-n", gangs.namespace, "filler", "--wait=false")
     steadily(unmoved, lambda: len(running) == 4, "every member keeps its devices")
+
+
+def _free(pods: Iterable[Object]) -> set[str]:
+    """UIDs of those that are not gated."""
+    return {one["metadata"]["uid"] for one in pods if not is_gated(one)}
 
 
 def _four_claims(gangs: Gangs) -> list[dict[str, Any]]:
