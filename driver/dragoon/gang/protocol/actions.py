@@ -159,8 +159,7 @@ class Nudge:
 class Note:
     """Say how the gang stands: stuck, damaged, undone. For conditions and events of the Gang.
 
-    It comes again with every look while it is so, and gives no reason for another look. warning:
-    whether an event says it too.
+    It comes again with every look while it is so, and gives no reason for another look.
     """
 
     reason: str
