@@ -145,12 +145,11 @@ class Engine:
     async def prepare(self, claim: ClaimRef) -> _Answer:
         """See `Preparer.prepare`."""
         check_uid(claim.uid)
+        budget = Budget(self._clock, self._settings.wait_s)
         return await self._calls.join(
             claim,
-            lambda: Budget(self._clock, self._settings.wait_s),
-            lambda budget: self._told(
-                "prepare", claim, lambda watch: self._prepare(claim, budget, watch)
-            ),
+            budget,
+            lambda: self._told("prepare", claim, lambda watch: self._prepare(claim, budget, watch)),
         )
 
     async def unprepare(self, claim: ClaimRef) -> None:

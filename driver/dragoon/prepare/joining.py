@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
 from dragoon.api.claims import ClaimRef
@@ -21,11 +21,13 @@ class _Raised:
     error: Exception
 
 
-class _CutOff:
-    """The caller that did the work has gone."""
+@dataclass(eq=False, slots=True)
+class _Call(Generic[_T]):
+    """Work of one caller. ending: None when it has ended because that caller has gone."""
 
-
-_Ending = _Returned[_T] | _Raised | _CutOff
+    budget: Budget
+    ending: _Returned[_T] | _Raised | None = None
+    ended: asyncio.Event = field(default_factory=asyncio.Event)
 
 
 class Calls(Generic[_T]):
@@ -44,52 +46,30 @@ class Calls(Generic[_T]):
     def __len__(self) -> int:
         return len(self._running)
 
-    async def join(
-        self,
-        claim: ClaimRef,
-        budget: Callable[[], Budget],
-        work: Callable[[Budget], Awaitable[_T]],
-    ) -> _T:
-        """The result of the call in progress for this claim, or of new work."""
-        granted = budget()
+    async def join(self, claim: ClaimRef, budget: Budget, work: Callable[[], Awaitable[_T]]) -> _T:
+        """The result of the call in progress for this claim, or of this caller's work.
+
+        budget: how long that work may wait; a call that is joined may then wait as long.
+        """
         while (running := self._running.get(claim)) is not None:
-            running.budget.last_as_long_as(granted)
-            match await running.ending():
+            running.budget.last_as_long_as(budget)
+            await running.ended.wait()
+            match running.ending:
                 case _Returned(value):
                     return value
                 case _Raised(error):
                     raise error
-        return await self._do(claim, granted, work)
+        return await self._do(claim, budget, work)
 
-    async def _do(
-        self, claim: ClaimRef, budget: Budget, work: Callable[[Budget], Awaitable[_T]]
-    ) -> _T:
+    async def _do(self, claim: ClaimRef, budget: Budget, work: Callable[[], Awaitable[_T]]) -> _T:
         call = self._running[claim] = _Call[_T](budget)
-        ending: _Ending[_T] = _CutOff()
         try:
-            result = await work(budget)
-            ending = _Returned(result)
+            result = await work()
+            call.ending = _Returned(result)
         except Exception as error:
-            ending = _Raised(error)
+            call.ending = _Raised(error)
             raise
         finally:
             del self._running[claim]
-            call.end(ending)
+            call.ended.set()
         return result
-
-
-class _Call(Generic[_T]):
-    def __init__(self, budget: Budget) -> None:
-        self.budget = budget
-        self._waiting: list[asyncio.Future[_Ending[_T]]] = []
-
-    def ending(self) -> asyncio.Future[_Ending[_T]]:
-        """How it ends, once it does."""
-        waiter: asyncio.Future[_Ending[_T]] = asyncio.get_running_loop().create_future()
-        self._waiting.append(waiter)
-        return waiter
-
-    def end(self, ending: _Ending[_T]) -> None:
-        for waiter in self._waiting:
-            if not waiter.done():  # whoever was cancelled waits no more
-                waiter.set_result(ending)

@@ -8,10 +8,7 @@ from dragoon.gpu.model import Gpu, Inventory, LostGpu, PciAddress
 from dragoon.prepare.given import form_of
 from dragoon.prepare.settings import PrepareSettings
 
-_NAMES = {
-    Form.WHOLE: naming.whole_name,
-    Form.SHARED: naming.shared_name,
-}
+_NAMES = {Form.WHOLE: naming.whole_name, Form.SHARED: naming.shared_name}
 
 
 def locate(

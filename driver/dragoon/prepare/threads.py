@@ -29,20 +29,10 @@ def run_somewhere(
     work: Callable[[], _T], ended: Callable[[], object] = lambda: None
 ) -> asyncio.Future[_T]:
     """The same as `Threads.run` in a thread of asyncio's own."""
-    loop = asyncio.get_running_loop()
-    answer: asyncio.Future[_T] = loop.create_future()
-
-    def done(found: asyncio.Future[_T]) -> None:
-        ended()
-        if found.cancelled():  # the loop ends
-            answer.cancel()
-            return
-        error = found.exception()
-        _settle(answer, None if error else found.result(), error)
-
     context = contextvars.copy_context()
-    loop.run_in_executor(None, context.run, work).add_done_callback(done)
-    return answer
+    running = asyncio.get_running_loop().run_in_executor(None, context.run, work)
+    running.add_done_callback(lambda _: ended())
+    return asyncio.shield(running)
 
 
 class Threads:
@@ -94,13 +84,9 @@ class Threads:
     def _finish(self, job: _Job, result: object, error: BaseException | None) -> None:
         self._busy -= 1
         job.ended()
-        _settle(job.answer, result, error)
-
-
-def _settle(answer: asyncio.Future[Any], result: object, error: BaseException | None) -> None:
-    if answer.done():  # cancelled: nobody waits
-        return
-    if error is None:
-        answer.set_result(result)
-    else:
-        answer.set_exception(error)
+        if job.answer.done():  # cancelled: nobody waits
+            return
+        if error is None:
+            job.answer.set_result(result)
+        else:
+            job.answer.set_exception(error)

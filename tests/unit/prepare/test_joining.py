@@ -32,8 +32,11 @@ class Work:
         return len(self.begun)
 
     def call(self) -> asyncio.Task[int]:
-        joined = self.calls.join(CLAIM, lambda: Budget(self.clock, 40), self.do)
-        return asyncio.create_task(joined)
+        return asyncio.create_task(self.join(CLAIM))
+
+    async def join(self, claim: ClaimRef) -> int:
+        budget = Budget(self.clock, 40)
+        return await self.calls.join(claim, budget, lambda: self.do(budget))
 
     async def callers(self, count: int) -> list[asyncio.Task[int]]:
         """As many callers, each in its place."""
@@ -108,10 +111,7 @@ async def test_a_later_caller_extends_the_time_of_the_work_and_keeps_its_own() -
 async def test_other_claims_are_other_work() -> None:
     work = Work()
     await work.callers(1)
-    other = work.calls.join(
-        ClaimRef("team-a", "two", "0b"), lambda: Budget(work.clock, 40), work.do
-    )
-    task = asyncio.create_task(other)
+    task = asyncio.create_task(work.join(ClaimRef("team-a", "two", "0b")))
     await until(lambda: len(work.begun) == 2)
     assert len(work.calls) == 2
     work.go.set()
