@@ -37,10 +37,17 @@ CLUSTER_SECONDS: Final = 120.0
 """How long an API server may take for all its answers where nobody says otherwise."""
 
 
-def _timeout(default: str, text: str) -> Callable[[_Command], _Command]:
-    """Adds `--timeout`; the command gets it as `timeout`, in seconds."""
+def _timeout(
+    default: str | None, text: str, *, shown: str | bool = True
+) -> Callable[[_Command], _Command]:
+    """Adds `--timeout`; the command gets it as `timeout`, in seconds. shown: the default in help."""
     return click.option(
-        "--timeout", type=SECONDS, default=default, show_default=True, metavar="DURATION", help=text
+        "--timeout",
+        type=SECONDS,
+        default=default,
+        show_default=shown,
+        metavar="DURATION",
+        help=text,
     )
 
 
@@ -51,14 +58,8 @@ def timeout_option(command: _Command) -> _Command:
 
 def either_timeout_option(command: _Command) -> _Command:
     """For a command that asks both; it gets None where nobody says how long."""
-    return click.option(
-        "--timeout",
-        type=SECONDS,
-        default=None,
-        show_default="20s, and 2m",
-        metavar="DURATION",
-        help="How long the driver may take, and the API server for all its answers.",
-    )(command)
+    text = "How long the driver may take, and the API server for all its answers."
+    return _timeout(None, text, shown="20s, and 2m")(command)
 
 
 def task_timeout_option(command: _Command) -> _Command:
