@@ -144,12 +144,12 @@ class Run:
         if await self._eventually(self._is_running):
             return []
         waiting = await self._waiting()
-        free = await self._free()
+        running = [wish for wish in self._wishes if wish not in waiting]
+        free = await self._free_beside(running)
         if any(wish.fits(free) for wish in waiting):
             return await self._do_not_run(waiting)
-        for wish in self._wishes:
-            if wish not in waiting:
-                await self._delete_job(wish.name)
+        for wish in running:
+            await self._delete_job(wish.name)
         self._wishes = waiting
         return [] if await self._eventually(self._is_running) else await self._do_not_run(waiting)
 
@@ -167,10 +167,10 @@ class Run:
         bound = [(wish, await self._bound(wish)) for wish in self._wishes]
         return tuple(wish for wish, nodes in bound if len(nodes) < wish.size)
 
-    async def _free(self) -> list[int]:
-        """GPUs of each node that no gang which runs has. Ordinary pods are gone."""
+    async def _free_beside(self, running: Iterable[Wish]) -> list[int]:
+        """GPUs of each node that these gangs do not have. Ordinary pods are gone."""
         free = dict.fromkeys(self._nodes, self._room // len(self._nodes))
-        for wish in set(self._wishes) - set(await self._waiting()):
+        for wish in running:
             for node in await self._bound(wish):
                 free[node] -= wish.gpus
         return list(free.values())

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from testbed.bed import Bed
+from testbed.bed import Bed, Object
 from testbed.objects import claim_spec, container, pod, template
 from testbed.waiting import until
 
@@ -62,9 +62,13 @@ def test_a_restarted_kubelet_finds_the_slices_back(bed: Bed, namespace: str) -> 
         lambda: not old & {piece["metadata"]["uid"] for piece in bed.slices(node)},
     )
     wiped = time.monotonic()
-    # One after the other: a fast look may see the first one alone.
-    until("the slices are back", lambda: len(bed.slices(node)) >= len(before))
-    back = bed.slices(node)
+
+    def all_back() -> list[Object] | None:
+        """They come one after the other: a fast look may see the first one alone."""
+        found = bed.slices(node)
+        return found if len(found) >= len(before) else None
+
+    back = until("the slices are back", all_back)
     bed.figures.append(
         f"kubelet restart: slices back {time.monotonic() - wiped:.2f} s after the wipe was seen"
     )
