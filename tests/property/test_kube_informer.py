@@ -12,8 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dragoon.errors import ApiGoneError, DragoonError
-from dragoon.kube.informer import Change, Informer, Key
+from dragoon.kube.informer import Informer
 from dragoon.kube.memory import MemoryApi
+from dragoon.kube.mirror import Change, Key
 from dragoon.kube.port import NODES, Object
 
 NAMES = st.sampled_from(["a", "b", "c"])

@@ -45,8 +45,8 @@ from dragoon.gang.waiting.freed import FLEET, Freed
 from dragoon.gang.world import FamilyKey, Listener, World
 from dragoon.kube.connecting import connect
 from dragoon.kube.events import EventRecorder
-from dragoon.kube.informer import Change
 from dragoon.kube.leading import DEFAULT, Election, Timing
+from dragoon.kube.mirror import Change
 from dragoon.kube.port import Api
 from dragoon.kube.throttling import Throttle, ThrottledApi
 from dragoon.telemetry.endpoint import Endpoint

@@ -7,7 +7,8 @@ from typing import Final
 from dragoon.allocator.gang.demand import Wish, mix_of, wishes_of
 from dragoon.allocator.gang.mix import Mix
 from dragoon.gang.records import PodRecord, Raw
-from dragoon.kube.informer import Change, Informer, Key
+from dragoon.kube.informer import Informer
+from dragoon.kube.mirror import Change, Key
 
 _KEPT: Final = 4_096
 """Different pods' wishes that are remembered."""

@@ -12,7 +12,8 @@ import structlog
 
 from dragoon.errors import DragoonError
 from dragoon.gang.records import Raw, trimmed
-from dragoon.kube.informer import Informer, Key
+from dragoon.kube.informer import Informer
+from dragoon.kube.mirror import Key
 from dragoon.kube.port import Api, Resource
 
 _log = structlog.get_logger(__name__)

@@ -8,7 +8,7 @@ from dragoon.gang.discovering.group_objects import object_name
 from dragoon.gang.discovering.grouping import groups_of
 from dragoon.gang.discovering.table import OBJECTS
 from dragoon.gang.records import PodRecord
-from dragoon.kube.informer import Key
+from dragoon.kube.mirror import Key
 from dragoon.kube.port import Resource
 
 

@@ -19,7 +19,7 @@ from dragoon.gang.records import JobRecord, Raw
 from dragoon.gang.refused import Evictions, EvictionSettings, refused
 from dragoon.gang.stranded import stranded
 from dragoon.gang.world import World
-from dragoon.kube.informer import Change
+from dragoon.kube.mirror import Change
 
 _log = structlog.get_logger(__name__)
 

@@ -26,7 +26,7 @@ from dragoon.gang.protocol.model import RuleFacts
 from dragoon.gang.records import JobRecord, PodRecord, Raw
 from dragoon.gang.waiting import freed
 from dragoon.gang.waiting.freed import Freed
-from dragoon.kube.informer import Change, Key
+from dragoon.kube.mirror import Change, Key
 from dragoon.kube.port import Resource
 
 _log = structlog.get_logger(__name__)

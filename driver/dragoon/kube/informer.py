@@ -14,10 +14,8 @@ from typing import Any, TypeVar
 
 from dragoon.errors import ApiUnavailableError, DragoonError
 from dragoon.kube.backoff import Backoff
-from dragoon.kube.mirror import Change, Key, Mirror, Read
+from dragoon.kube.mirror import Mirror, Read
 from dragoon.kube.port import Api, Object, Resource
-
-__all__ = ["Change", "Informer", "InformerState", "Key"]
 
 T = TypeVar("T")
 log = logging.getLogger(__name__)

@@ -13,7 +13,8 @@ import structlog
 
 from dragoon.errors import ApiInvalidError, ApiNotFoundError, DragoonError
 from dragoon.kube.backoff import Backoff
-from dragoon.kube.informer import Change, Informer
+from dragoon.kube.informer import Informer
+from dragoon.kube.mirror import Change
 from dragoon.kube.port import NODES, SLICES, Api, Object
 from dragoon.publish import comparing, slices
 from dragoon.publish.comparing import Difference

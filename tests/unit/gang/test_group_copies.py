@@ -5,8 +5,8 @@ import contextlib
 from collections.abc import AsyncIterator
 
 from dragoon.gang.group_copies import GroupCopies
-from dragoon.kube.informer import Key
 from dragoon.kube.memory import MemoryApi
+from dragoon.kube.mirror import Key
 from dragoon.kube.port import COSCHEDULING_GROUPS, JOB_SETS, POD_GROUPS, Resource
 from tests.scenario.gang.bed import until
 from tests.scenario.gang.others import serve

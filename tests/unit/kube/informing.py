@@ -6,8 +6,9 @@ from collections.abc import AsyncIterator, Callable
 from typing import TypeVar
 
 from dragoon.kube.faults import Call
-from dragoon.kube.informer import Change, Informer
+from dragoon.kube.informer import Informer
 from dragoon.kube.memory import MemoryApi
+from dragoon.kube.mirror import Change
 from dragoon.kube.port import Object
 
 _Kept = TypeVar("_Kept")

@@ -4,8 +4,9 @@ import threading
 
 import pytest
 
-from dragoon.kube.informer import Change, Informer, Key
+from dragoon.kube.informer import Informer
 from dragoon.kube.memory import MemoryApi
+from dragoon.kube.mirror import Change, Key
 from dragoon.kube.port import NODES, PODS, Object
 from tests.unit.kube.informing import Waits, node, running, seen, until
 

@@ -7,8 +7,9 @@ import pytest
 
 from dragoon.errors import ApiForbiddenError, ApiGoneError, ApiUnavailableError
 from dragoon.kube.backoff import Backoff
-from dragoon.kube.informer import Change, Informer
+from dragoon.kube.informer import Informer
 from dragoon.kube.memory import MemoryApi
+from dragoon.kube.mirror import Change
 from dragoon.kube.port import NODES, SLICES, Object
 from tests.unit.kube.informing import Waits, node, running, seen, until, watches
 

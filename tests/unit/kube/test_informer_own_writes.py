@@ -2,8 +2,9 @@
 
 import asyncio
 
-from dragoon.kube.informer import Change, Informer
+from dragoon.kube.informer import Informer
 from dragoon.kube.memory import MemoryApi
+from dragoon.kube.mirror import Change
 from dragoon.kube.port import NODES, Object
 from tests.unit.kube.informing import Waits, node, running, seen, until
 

@@ -23,7 +23,8 @@ from dragoon.gang.kueue.reading import check_of, workload_of
 from dragoon.gang.kueue.remembering import Memory, Reporter
 from dragoon.gang.queueing import Queue
 from dragoon.kube.backoff import Backoff
-from dragoon.kube.informer import Change, Informer, Key
+from dragoon.kube.informer import Informer
+from dragoon.kube.mirror import Change, Key
 from dragoon.kube.port import Api
 
 _log = structlog.get_logger(__name__)

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from dragoon.gang.protocol.model import Ref
-from dragoon.kube.informer import Key
+from dragoon.kube.mirror import Key
 
 Raw = Mapping[str, Any]
 

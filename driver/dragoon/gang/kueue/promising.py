@@ -11,7 +11,7 @@ from dataclasses import replace
 from dragoon.allocator.gang.model import GangPlan, NodeFacts
 from dragoon.gang.kueue.deciding import Pods
 from dragoon.gang.records import PodRecord
-from dragoon.kube.informer import Change, Key
+from dragoon.kube.mirror import Change, Key
 
 
 class Rooms:

@@ -12,7 +12,7 @@ from dragoon.gang.provisioning.deciding import Need
 from dragoon.gang.provisioning.objects import Request
 from dragoon.gang.records import PodRecord, Raw
 from dragoon.gang.world import FamilyKey, World
-from dragoon.kube.informer import Key
+from dragoon.kube.mirror import Key
 from dragoon.kube.port import POD_TEMPLATES, PROVISIONING_REQUESTS, Api, Resource
 
 _log = structlog.get_logger(__name__)

@@ -7,7 +7,7 @@ from dragoon.api import gang
 from dragoon.gang.kueue.deciding import Pods
 from dragoon.gang.kueue.promising import PodsOfWorkloads, Rooms
 from dragoon.gang.records import PodRecord, pod_record
-from dragoon.kube.informer import Change, Key
+from dragoon.kube.mirror import Change, Key
 
 Object = dict[str, Any]
 
