@@ -15,7 +15,7 @@ from dragoon.api.enforcement import Tier
 from dragoon.api.opaque_config import TimeSlice
 from dragoon.errors import CdiError
 from dragoon.gpu.model import Inventory
-from dragoon.prepare.enforcement.hami import region_file
+from dragoon.prepare.enforcement.hami_steps import region_file
 from dragoon.prepare.injection import inject
 from dragoon.prepare.port import PreparedDevice
 from tests.unit.prepare.migging import H100, OFF, PATHS, MigScene

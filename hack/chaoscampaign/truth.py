@@ -21,7 +21,7 @@ from dragoon.errors import CdiError
 from dragoon.gpu import naming
 from dragoon.gpu.sim.state import State
 from dragoon.kubelet.client import ClaimAnswer
-from dragoon.prepare.enforcement.hami import region_file
+from dragoon.prepare.enforcement.hami_steps import region_file
 from dragoon.prepare.injection import inject
 
 _MIB = 1 << 20

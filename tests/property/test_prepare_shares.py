@@ -17,7 +17,7 @@ from dragoon.errors import ClaimError, DeviceBusyError, DragoonError, StateError
 from dragoon.gpu.model import PciAddress
 from dragoon.prepare.effects_memory import MemoryEffects
 from dragoon.prepare.enforcement import region
-from dragoon.prepare.enforcement.hami import region_file
+from dragoon.prepare.enforcement.hami_steps import region_file
 from tests.property.node_life import PATHS, NodeLife, run_lives, timeout
 from tests.unit.prepare.scene import gpu, result
 from tests.unit.prepare.sharing import (

@@ -19,7 +19,8 @@ from dragoon.prepare.cdi import Hook
 from dragoon.prepare.effects import HostEffects
 from dragoon.prepare.enforcement import region
 from dragoon.prepare.enforcement.choosing import Enforcement
-from dragoon.prepare.enforcement.hami import Hami, region_file
+from dragoon.prepare.enforcement.hami import Hami
+from dragoon.prepare.enforcement.hami_steps import region_file
 from dragoon.prepare.enforcement.hooks import LIBRARY, PRELOAD, REGION
 from dragoon.prepare.injection import Injected, inject
 from tests.scenario.enforcement_bench import STAND_IN, compiled

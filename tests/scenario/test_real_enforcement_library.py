@@ -14,7 +14,8 @@ from dragoon.gpu.port import FixedGpus
 from dragoon.prepare.effects import HostEffects
 from dragoon.prepare.enforcement import region
 from dragoon.prepare.enforcement.choosing import Enforcement
-from dragoon.prepare.enforcement.hami import Hami, region_file
+from dragoon.prepare.enforcement.hami import Hami
+from dragoon.prepare.enforcement.hami_steps import region_file
 from dragoon.prepare.enforcement.hooks import PRELOAD, REGION
 from dragoon.prepare.injection import inject
 from tests.scenario.test_enforcement_containers import Container

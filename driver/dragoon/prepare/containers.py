@@ -13,7 +13,8 @@ from dragoon.api.forms import Form
 from dragoon.api.opaque_config import Priority
 from dragoon.gpu.model import Gpu, Inventory, PciAddress
 from dragoon.prepare import shares
-from dragoon.prepare.enforcement.tier import Container, Limit, Pod, UnenforceableError
+from dragoon.prepare.enforcement.errors import UnenforceableError
+from dragoon.prepare.enforcement.tier import Container, Limit, Pod
 from dragoon.prepare.given import Given, form_of
 from dragoon.prepare.locating import locate
 from dragoon.prepare.pods import PodLook, named_claims

@@ -13,7 +13,7 @@ from pathlib import Path
 from dragoon.errors import StateError
 from dragoon.prepare.deciding import Begin, Keep, WaitFor, decide
 from dragoon.prepare.effects import Effects
-from dragoon.prepare.enforcement.hami import remove_region, shared_name
+from dragoon.prepare.enforcement.hami_steps import remove_region, shared_name
 from dragoon.prepare.guard import Holder, holder_of, holder_of_spec
 from dragoon.prepare.journal import (
     Broken,

@@ -21,7 +21,8 @@ from dragoon.prepare import cdi, cdi_check, exposing, shares
 from dragoon.prepare.containers import Seating, seating
 from dragoon.prepare.dividing import Divisible
 from dragoon.prepare.enforcement.choosing import Enforcement
-from dragoon.prepare.enforcement.tier import Grant, Measures, UnenforceableError
+from dragoon.prepare.enforcement.errors import UnenforceableError
+from dragoon.prepare.enforcement.tier import Grant, Measures
 from dragoon.prepare.enforcement.time_slice import time_slice
 from dragoon.prepare.given import Given, form_of
 from dragoon.prepare.guard import fits, holder_of

@@ -18,7 +18,7 @@ from dragoon.errors import (
     ClaimNotAllocatedError,
 )
 from dragoon.kube.port import CLAIMS, PODS, Api
-from dragoon.prepare.enforcement.tier import UnenforceableError
+from dragoon.prepare.enforcement.errors import UnenforceableError
 from dragoon.prepare.given import Given, given
 from dragoon.prepare.settings import PrepareSettings
 

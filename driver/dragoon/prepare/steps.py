@@ -11,8 +11,8 @@ import msgspec
 from dragoon.errors import HardwareError
 from dragoon.prepare import cdi
 from dragoon.prepare.effects import Effects
-from dragoon.prepare.enforcement.cgroup import MemoryCap
-from dragoon.prepare.enforcement.hami import Library, Region
+from dragoon.prepare.enforcement.memory_cap import MemoryCap
+from dragoon.prepare.enforcement.tier import ShareStep
 from dragoon.prepare.enforcement.time_slice import SetTimeSlice
 from dragoon.prepare.mig_steps import MakeInstance, MigStep, SetMigMode
 from dragoon.prepare.paths import Paths
@@ -143,4 +143,4 @@ def _lasts(step: CardChange) -> bool:
     return not isinstance(step, SetMigMode) or step.enabled
 
 
-Step = Marker | CdiFile | Library | Region | MemoryCap | SetTimeSlice | CardRecord | MigStep
+Step = Marker | CdiFile | ShareStep | CardRecord | MigStep

@@ -10,7 +10,7 @@ from dragoon.api.enforcement import Tier
 from dragoon.cli import main
 from dragoon.gpu.model import Gpu, PciAddress
 from dragoon.prepare.effects import HostEffects
-from dragoon.prepare.enforcement.hami import Region, region_file
+from dragoon.prepare.enforcement.hami_steps import Region, region_file
 from dragoon.prepare.enforcement.region import Slot
 from dragoon.prepare.journal import Entry, HeldDevice, Journal, State
 from dragoon.prepare.paths import Paths

@@ -11,8 +11,8 @@ from dragoon.gpu.limits import MemoryLimit
 from dragoon.gpu.model import Gpu, PciAddress, Placement
 from dragoon.gpu.sim.occupants import Accounting, ProcessState
 from dragoon.prepare.enforcement import region
-from dragoon.prepare.enforcement.cgroup import MemoryCap
-from dragoon.prepare.enforcement.hami import region_file
+from dragoon.prepare.enforcement.hami_steps import region_file
+from dragoon.prepare.enforcement.memory_cap import MemoryCap
 from dragoon.prepare.mig import MigPart
 from dragoon.prepare.shares import Share
 from tests.unit.cli.node import GIB, MACHINE, POD, Capture, Node, device

@@ -18,7 +18,8 @@ from dragoon.prepare.effects_memory import MemoryEffects
 from dragoon.prepare.enforcement import region
 from dragoon.prepare.enforcement.cgroup import Cgroup
 from dragoon.prepare.enforcement.choosing import Enforcement
-from dragoon.prepare.enforcement.hami import Hami, region_file
+from dragoon.prepare.enforcement.hami import Hami
+from dragoon.prepare.enforcement.hami_steps import region_file
 from dragoon.prepare.enforcement.none import Unenforced
 from dragoon.prepare.engine import Engine
 from dragoon.prepare.injection import Injected, inject

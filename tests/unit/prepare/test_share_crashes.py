@@ -17,7 +17,7 @@ from dragoon.api.enforcement import Tier
 from dragoon.api.opaque_config import TimeSlice
 from dragoon.prepare.effects_memory import Crash, Faults, MemoryEffects
 from dragoon.prepare.enforcement import region
-from dragoon.prepare.enforcement.hami import region_file
+from dragoon.prepare.enforcement.hami_steps import region_file
 from dragoon.prepare.engine import Engine
 from dragoon.prepare.injection import inject
 from dragoon.prepare.port import PreparedDevice

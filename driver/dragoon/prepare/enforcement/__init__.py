@@ -2,6 +2,7 @@
 
 A tier says at start whether this node can do it (`probe`) and plans what a share needs (`plan`).
 What it plans are steps, as data in the journal: each is applied, verified and undone by itself.
+They stand below the interface (`hami_steps`, `memory_cap`, `time_slice`) and know no tier.
 Nothing falls back: a tier that cannot be applied refuses the claim with the reason, before anything
 is changed.
 

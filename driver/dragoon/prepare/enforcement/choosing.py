@@ -7,11 +7,8 @@ from dragoon.api.enforcement import NodeEnforcement, Tier
 from dragoon.api.opaque_config import SharedGpuConfig
 from dragoon.errors import DragoonError
 from dragoon.gpu.model import Inventory
-from dragoon.prepare.enforcement.tier import (
-    EnforcementTier,
-    TierUnavailableError,
-    UnenforceableError,
-)
+from dragoon.prepare.enforcement.errors import TierUnavailableError, UnenforceableError
+from dragoon.prepare.enforcement.tier import EnforcementTier
 
 
 class Enforcement:

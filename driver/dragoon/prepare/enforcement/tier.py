@@ -2,32 +2,20 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from dragoon.api.claims import ClaimRef
 from dragoon.api.enforcement import Tier
 from dragoon.api.opaque_config import Priority
-from dragoon.errors import ClaimError
 from dragoon.gpu.model import Gpu, Inventory, PciAddress
 from dragoon.prepare import cdi
+from dragoon.prepare.enforcement.hami_steps import Library, Region
+from dragoon.prepare.enforcement.memory_cap import MemoryCap
+from dragoon.prepare.enforcement.time_slice import SetTimeSlice
 from dragoon.prepare.shares import Amount
 
-if TYPE_CHECKING:  # the steps of all tiers together are defined on top of them
-    from dragoon.prepare.steps import Step
-
-
-class TierUnavailableError(ClaimError):
-    """The claim asks for a tier that this node cannot do, or GPUs cannot be shared here at all."""
-
-    code = "EnforcementUnavailable"
-    default_hint = "leave tier out for the strongest, or select on memoryEnforcement"
-
-
-class UnenforceableError(ClaimError):
-    """A limit of this claim cannot be kept as the claim is."""
-
-    code = "Unenforceable"
-    default_hint = "change the pod as the message says, or ask for a whole GPU"
+ShareStep = Library | Region | MemoryCap | SetTimeSlice
+"""What a tier may have done on the node."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +69,7 @@ class Grant:
 class Measures:
     """What makes a share real: steps on the node, and what its containers get."""
 
-    steps: "tuple[Step, ...]" = ()
+    steps: tuple[ShareStep, ...] = ()
     edits: cdi.Edits = field(default_factory=cdi.Edits)
 
 

@@ -5,7 +5,7 @@ It belongs to the card, not to a claim: whoever is last on the card sets it back
 
 from dragoon.api.opaque_config import TimeSlice
 from dragoon.gpu.model import Gpu
-from dragoon.prepare.enforcement.tier import UnenforceableError
+from dragoon.prepare.enforcement.errors import UnenforceableError
 from dragoon.prepare.step import BaseStep, Place
 
 _FIRST_CAPABILITY = (7, 0)

@@ -13,8 +13,8 @@ from dragoon.gpu.model import PciAddress
 from dragoon.gpu.port import MemoryLimits
 from dragoon.prepare.effects import Effects
 from dragoon.prepare.enforcement import region
-from dragoon.prepare.enforcement.cgroup import MemoryCap
-from dragoon.prepare.enforcement.hami import Region, region_file
+from dragoon.prepare.enforcement.hami_steps import Region, region_file
+from dragoon.prepare.enforcement.memory_cap import MemoryCap
 from dragoon.prepare.journal import Entry
 from dragoon.prepare.paths import Paths
 

@@ -6,7 +6,7 @@ from typing import Final
 from dragoon import errors
 from dragoon.errors import DragoonError
 from dragoon.gpu import faults
-from dragoon.prepare.enforcement.tier import TierUnavailableError, UnenforceableError
+from dragoon.prepare.enforcement.errors import TierUnavailableError, UnenforceableError
 from dragoon.prepare.status import pressure
 
 REFUSALS: Final[Mapping[type[DragoonError], str]] = {

@@ -10,7 +10,7 @@ from dragoon.kube.port import PODS, Object
 from dragoon.prepare.audit.auditing import PAUSE_S
 from dragoon.prepare.audit.judging import Cause
 from dragoon.prepare.effects_memory import MemoryEffects
-from dragoon.prepare.enforcement.hami import region_file
+from dragoon.prepare.enforcement.hami_steps import region_file
 from dragoon.prepare.engine import Engine
 from dragoon.prepare.observing import Reported
 from tests.unit.prepare.audit.auditbed import MONITOR, Bed, bed, cgroup_of, container_id, plain_pod

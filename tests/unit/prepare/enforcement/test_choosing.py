@@ -18,15 +18,11 @@ from dragoon.gpu.model import Inventory
 from dragoon.prepare.clock import ManualClock
 from dragoon.prepare.enforcement.cgroup import Cgroup
 from dragoon.prepare.enforcement.choosing import Enforcement
+from dragoon.prepare.enforcement.errors import TierUnavailableError, UnenforceableError
 from dragoon.prepare.enforcement.hami import Hami
 from dragoon.prepare.enforcement.none import Unenforced
 from dragoon.prepare.enforcement.probing import Probing
-from dragoon.prepare.enforcement.tier import (
-    Grant,
-    Measures,
-    TierUnavailableError,
-    UnenforceableError,
-)
+from dragoon.prepare.enforcement.tier import Grant, Measures
 from dragoon.prepare.observing import Reported
 from tests.unit.prepare.scene import result, until
 from tests.unit.prepare.sharing import (

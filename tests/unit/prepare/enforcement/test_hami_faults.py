@@ -7,8 +7,8 @@ import pytest
 
 from dragoon.errors import DeviceBusyError, StateError
 from dragoon.prepare.effects_memory import Crash, Faults, MemoryEffects
-from dragoon.prepare.enforcement.hami import region_file
-from dragoon.prepare.enforcement.tier import UnenforceableError
+from dragoon.prepare.enforcement.errors import UnenforceableError
+from dragoon.prepare.enforcement.hami_steps import region_file
 from tests.unit.prepare.scene import Scene, gpu, result
 from tests.unit.prepare.sharing import (
     GIB,

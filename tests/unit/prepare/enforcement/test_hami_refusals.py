@@ -8,7 +8,7 @@ from dragoon.errors import ClaimGoneError, DragoonError
 from dragoon.kube.port import CLAIMS, PODS
 from dragoon.prepare.effects_memory import MemoryEffects
 from dragoon.prepare.enforcement import region
-from dragoon.prepare.enforcement.hami import region_file
+from dragoon.prepare.enforcement.hami_steps import region_file
 from dragoon.prepare.enforcement.region import Slot
 from dragoon.prepare.observing import Repaired, Reported
 from dragoon.prepare.paths import temporary

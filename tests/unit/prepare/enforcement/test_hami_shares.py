@@ -9,7 +9,7 @@ from dragoon.errors import DeviceBusyError
 from dragoon.gpu.model import Inventory, PciAddress
 from dragoon.prepare.effects_memory import MemoryEffects
 from dragoon.prepare.enforcement import region
-from dragoon.prepare.enforcement.hami import region_file
+from dragoon.prepare.enforcement.hami_steps import region_file
 from dragoon.prepare.enforcement.region import Slot
 from dragoon.prepare.journal import Journal
 from tests.unit.prepare.scene import Scene, gpu, result

@@ -7,7 +7,7 @@ from dragoon.gpu.limits_memory import MemoryCaps
 from dragoon.gpu.model import PciAddress
 from dragoon.prepare.effects import HostEffects
 from dragoon.prepare.effects_memory import MemoryEffects
-from dragoon.prepare.enforcement.hami import region_file
+from dragoon.prepare.enforcement.hami_steps import region_file
 from dragoon.prepare.enforcement.usage import CardUsage, usage
 from dragoon.prepare.journal import Entry, Journal
 from dragoon.prepare.paths import Paths

@@ -15,7 +15,7 @@ from dragoon.errors import (
     UnknownDeviceError,
 )
 from dragoon.gpu.model import PciAddress
-from dragoon.prepare.enforcement.tier import TierUnavailableError
+from dragoon.prepare.enforcement.errors import TierUnavailableError
 from dragoon.prepare.journal import Entry, HeldDevice, State
 from dragoon.prepare.mig import MigPart
 from dragoon.prepare.shares import Share

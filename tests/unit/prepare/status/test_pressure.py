@@ -13,7 +13,7 @@ from dragoon.api.enforcement import Tier
 from dragoon.gpu.model import PciAddress
 from dragoon.kube.port import CLAIMS
 from dragoon.prepare.effects_memory import MemoryEffects
-from dragoon.prepare.enforcement.hami import region_file
+from dragoon.prepare.enforcement.hami_steps import region_file
 from dragoon.prepare.status.outcome import Marked
 from dragoon.prepare.status.pressure import QUIET_SECONDS, Told, Use, crossed, marks
 from dragoon.prepare.status.watching import PAUSE_SECONDS, UsageWatch
