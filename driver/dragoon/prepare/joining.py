@@ -62,7 +62,8 @@ class Calls(Generic[_T]):
         return await self._do(claim, budget, work)
 
     async def _do(self, claim: ClaimRef, budget: Budget, work: Callable[[], Awaitable[_T]]) -> _T:
-        call = self._running[claim] = _Call[_T](budget)
+        call: _Call[_T] = _Call(budget)
+        self._running[claim] = call
         try:
             result = await work()
             call.ending = _Returned(result)

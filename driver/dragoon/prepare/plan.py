@@ -4,8 +4,7 @@ The result is a journal entry: the devices, the hardware that they are, the step
 usable and the answer all follow from it.
 """
 
-from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import combinations
 
@@ -197,17 +196,21 @@ class _Planner:
 
 
 def _check_once(ref: ClaimRef, results: tuple[AllocatedDevice, ...]) -> None:
-    named = Counter((result.request, result.device, result.share_id) for result in results)
-    _refuse_twice(ref, [device for (_, device, _), times in named.items() if times > 1])
+    seen: set[tuple[str, str, str | None]] = set()
+    for result in results:
+        named = (result.request, result.device, result.share_id)
+        if named in seen:
+            raise _given_twice(ref, result.device)
+        seen.add(named)
 
 
 def _check_together(entry: Entry) -> None:
     """Two requests of one claim would each believe that the GPU, or its rest, is theirs."""
     held = [one for one in entry.devices if not one.admin_access]
     marks = holder_of(entry).footprints
-    pairs = list(combinations(range(len(held)), 2))
-    close = [(a, b) for a, b in pairs if marks[a].same_card(marks[b])]
-    _refuse_twice(entry.claim, [held[a].device for a, b in close if marks[a].excludes(marks[b])])
+    for one, other in combinations(range(len(held)), 2):
+        if marks[one].same_card(marks[other]) and marks[one].excludes(marks[other]):
+            raise _given_twice(entry.claim, held[one].device)
     for number, mark in enumerate(marks):
         if not fits([mark, *(one for one in marks[number + 1 :] if one.same_card(mark))]):
             raise ClaimError(
@@ -217,12 +220,11 @@ def _check_together(entry: Entry) -> None:
             )
 
 
-def _refuse_twice(ref: ClaimRef, devices: Sequence[str]) -> None:
-    if devices:
-        raise ClaimError(
-            f"claim {ref}: the allocation gives {devices[0]} twice to one claim",
-            hint="delete the pod and its claim; whoever allocated it made a mistake",
-        )
+def _given_twice(ref: ClaimRef, device: str) -> ClaimError:
+    return ClaimError(
+        f"claim {ref}: the allocation gives {device} twice to one claim",
+        hint="delete the pod and its claim; whoever allocated it made a mistake",
+    )
 
 
 def _held(

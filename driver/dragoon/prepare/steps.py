@@ -8,7 +8,7 @@ from pathlib import Path
 
 import msgspec
 
-from dragoon.errors import HardwareError
+from dragoon.errors import HardwareError, StateError
 from dragoon.prepare import cdi
 from dragoon.prepare.effects import Effects
 from dragoon.prepare.enforcement.memory_cap import MemoryCap
@@ -44,10 +44,14 @@ class _File(BaseStep, frozen=True):
 
         The folder may have gone with all that was in it: the runtime's one often lives in memory.
         """
-        path = self._at(place)
-        if not place.effects.exists(path.parent):
+        path, data = self._at(place), self.data()
+        try:
+            replace_file(place.effects, path, data, _MODE)
+        except StateError:
+            if place.effects.exists(path.parent):
+                raise
             place.effects.make_folder(path.parent, _FOLDER_MODE)
-        replace_file(place.effects, path, self.data(), _MODE)
+            replace_file(place.effects, path, data, _MODE)
 
     def undo(self, place: Place) -> None:
         place.effects.remove(self._at(place))
