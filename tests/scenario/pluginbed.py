@@ -46,6 +46,9 @@ class Bed:
         node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": NODE}}
         await self.memory.create(NODES, node)
 
+    async def label(self, key: str, value: str) -> None:
+        await self.memory.patch(NODES, NODE, {"metadata": {"labels": {key: value}}})
+
     def config(self, **changes: Any) -> PluginConfig:
         values = {
             "node_name": NODE,

@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import re
 import threading
+from collections.abc import Sequence
 
 import aiohttp
 import pytest
@@ -13,7 +14,7 @@ from dragoon.errors import DriverMissingError, KubeletError
 from dragoon.gpu.model import Inventory
 from dragoon.gpu.port import FixedGpus, Gpus
 from dragoon.gpu.sim.hardware import Hardware
-from dragoon.kube.port import SLICES
+from dragoon.kube.port import NODES, SLICES, Object
 from dragoon.publish.slices import render
 from tests.scenario.pluginbed import DRIVER, NODE, Bed, until
 
@@ -200,6 +201,29 @@ async def test_a_card_that_is_lost_while_we_run_is_tainted_at_the_next_look(bed:
         )
 
 
+async def test_a_label_on_the_node_of_a_running_plugin_changes_the_forms(bed: Bed) -> None:
+    async with bed.kubelet(), bed.running() as plugin:
+        await published(bed, plugin)
+        assert offered(await bed.slices()) == {"gpu"}
+        await until("the Node is watched", lambda: _watches_node(bed))
+        await bed.label("dragoon.dev/forms", "whole_mig")
+        await bed.slices_become("MIG is offered", lambda now: offered(now) == {"gpu", "mig"})
+        assert plugin.state()["formsFrom"] == "label"
+
+
+async def test_c50_a_label_that_was_set_while_the_api_server_was_away_counts(bed: Bed) -> None:
+    async with bed.kubelet(), bed.running() as plugin:
+        await published(bed, plugin)
+        await until("the Node is watched", lambda: _watches_node(bed))
+        outage = bed.memory.faults.fail(times=None, when=lambda call: call.verb != "patch")
+        bed.memory.faults.cut_watches()
+        await until("the server is missed", lambda: outage.hits > 1)
+        await bed.label("dragoon.dev/forms", "whole_mig")
+        bed.memory.compact()
+        outage.lift()
+        await bed.slices_become("MIG is offered", lambda now: offered(now) == {"gpu", "mig"})
+
+
 async def test_a_node_without_gpus_publishes_one_empty_slice(bed: Bed) -> None:
     async with bed.kubelet(), bed.running(FixedGpus(Inventory())) as plugin:
         await published(bed, plugin)
@@ -286,6 +310,20 @@ async def test_a_driver_that_hangs_at_the_start_does_not_keep_claims_from_ending
             await kubelet.unprepare(DRIVER, [claim])
             hung.go.set()
     assert not list(bed.cdi_root.glob("*.json"))
+
+
+def offered(slices: Sequence[Object]) -> set[str]:
+    """The types of all devices."""
+    return {
+        device["attributes"]["type"]["string"]
+        for slice_ in slices
+        for device in slice_["spec"].get("devices", ())
+    }
+
+
+def _watches_node(bed: Bed) -> bool:
+    calls = bed.memory.faults.calls
+    return any(call.verb == "watch" and call.resource == NODES for call in calls)
 
 
 def _writes(bed: Bed) -> list[str]:

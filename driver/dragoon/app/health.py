@@ -17,6 +17,7 @@ from dragoon.prepare.storing import replace_file
 from dragoon.publish.blaming import Blame, Blames
 from dragoon.publish.device import Taint
 from dragoon.publish.offering import Offering
+from dragoon.publish.own_node import OwnNode
 from dragoon.publish.slices import Pool
 from dragoon.telemetry.metrics import Metrics
 
@@ -65,11 +66,13 @@ class NodeHealth:
         *,
         config: PluginConfig,
         inventories: InventoryWatch,
+        node: OwnNode,
         offering: Offering,
         recorder: EventRecorder,
         metrics: Metrics,
     ) -> None:
         self._pool = Pool(config.driver_name, config.node_name).name
+        self._node = node
         self._offering = offering
         self._recorder = recorder
         self._metrics = metrics
@@ -168,7 +171,7 @@ class NodeHealth:
             self._emit("GpuRecovered", f"GPU {change.address} is well again.", NORMAL)
 
     def _emit(self, reason: str, note: str, type_: str) -> None:
-        node = self._offering.node
+        node = self._node.current
         if node is not None:
             self._recorder.emit(node, reason=reason, note=note, action="Watch", type_=type_)
 

@@ -65,7 +65,12 @@ class Rule:
 
 
 PLUGIN_RULES: Final = (
-    Rule(NODES, ("get",), "the owner of our slices; who else offers this node's cards"),
+    Rule(
+        NODES,
+        ("list", "watch"),
+        "of the own Node only: the owner of our slices, the forms that its label asks for, who else "
+        "offers its cards",
+    ),
     Rule(
         SLICES,
         ("list", "watch", "create", "update", "delete"),

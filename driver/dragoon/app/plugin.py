@@ -48,6 +48,7 @@ from dragoon.prepare.settings import PrepareSettings
 from dragoon.prepare.threads import Threads
 from dragoon.publish.looking import Sources
 from dragoon.publish.offering import Offering
+from dragoon.publish.own_node import OwnNode
 from dragoon.publish.publisher import Publisher
 from dragoon.telemetry.endpoint import Endpoint
 from dragoon.telemetry.metrics import Metrics
@@ -93,8 +94,9 @@ class Plugin:
         self._reporter = Reporter(self.metrics)
         self._events = EventRecorder(api, COMPONENT, config.pod_name or config.node_name)
         self._watch = InventoryWatch(gpus, config.inventory_seconds, report=self._reporter.looked)
+        self._node = OwnNode(api, config.node_name)
         self._publisher = Publisher(
-            api, driver=config.driver_name, node=config.node_name, metrics=self.metrics
+            api, self._node, driver=config.driver_name, metrics=self.metrics
         )
         self._offering = self._offer(api, mig)
         self._watch.subscribe(self._reporter.found)
@@ -196,8 +198,8 @@ class Plugin:
         return Offering(
             api,
             self._publisher,
+            self._node,
             driver=self._config.driver_name,
-            node=self._config.node_name,
             recorder=self._events,
             wishes=self._config.wishes,
             sources=Sources(mig, partial(publishing.journal, self._config)),
@@ -253,6 +255,7 @@ class Plugin:
             file,
             config=self._config,
             inventories=self._watch,
+            node=self._node,
             offering=self._offering,
             recorder=self._events,
             metrics=self.metrics,
@@ -285,6 +288,7 @@ class Plugin:
         return (
             Part("inventory", self._watch.run),
             Part("enforcement", self._probing.run),
+            Part("node", self._node.run),
             Part("offering", self._offering.run),
             Part("publisher", self._publisher.run),
             Part("registration", self._follow_registration),

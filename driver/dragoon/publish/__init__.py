@@ -6,9 +6,9 @@ card can have), `forms` and `counters` (its devices, and what keeps them apart),
 `attributes`, `domains`, `owners`, `blaming`. They say what should stand in the API server and which
 writes lead there.
 
-`looking`, `holding` and `surveying` ask the API server, the journal and the cards; `offering`
-brings it all together; `publisher` writes, when `pacing` says so, after `probing` what the server
-keeps.
+`own_node` follows the Node; `looking`, `holding` and `surveying` ask the API server, the journal
+and the cards; `offering` brings it all together; `publisher` writes, when `pacing` says so, after
+`probing` what the server keeps.
 
 May import: dragoon.gpu, dragoon.kube, dragoon.telemetry, dragoon.api and below; never
 dragoon.prepare. Invariants: what is written is always valid; nothing is written while the kubelet

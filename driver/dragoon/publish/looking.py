@@ -9,7 +9,7 @@ import structlog
 from dragoon.errors import DragoonError
 from dragoon.gpu.model import Inventory, PciAddress
 from dragoon.gpu.port import MigCards
-from dragoon.kube.port import NODES, SLICES, Api, Object
+from dragoon.kube.port import SLICES, Api, Object
 from dragoon.publish import holding
 from dragoon.publish.card import Division
 from dragoon.publish.floor import Floor, floor
@@ -33,9 +33,8 @@ class Sources:
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """What the API server says: the Node, the slices of all drivers on it, and its version."""
+    """What the API server says: the slices of all drivers on the node, and its version."""
 
-    node: Object
     slices: tuple[Object, ...]
     floor: Floor
 
@@ -60,9 +59,8 @@ class Looker:
 
     async def at_cluster(self) -> Look:
         """Asks the API server. Raises what the API raises."""
-        node = await self._api.get(NODES, self._pool.node)
         listing = await self._api.list(SLICES, fields={"spec.nodeName": self._pool.node})
-        return Look(node, listing.items, floor(await self._api.version()))
+        return Look(listing.items, floor(await self._api.version()))
 
     async def at_hardware(self, inventory: Inventory, *, mig: bool) -> Hardware:
         """Reads the journal, and with mig asks every card that has MIG.

@@ -1,9 +1,10 @@
 """What this node offers: its cards, their forms and link groups, and who else gives them away.
 
-Looks at the Node, all slices of the node, the journal and the cards before the first offer and
-then every minute. The first look also tells what an earlier process published: names of NVLink
-domains, what cards said of themselves that may be lost now, and forms that are not offered any
-more but may be held.
+Looks at the Node, all slices of the node, the journal and the cards before the first offer, at
+each change of the Node, and then every minute: slices of other drivers and holders of devices tell
+nobody. The first look also tells what an earlier process published: names of NVLink domains, what
+cards said of themselves that may be lost now, and forms that are not offered any more but may be
+held.
 """
 
 import asyncio
@@ -30,6 +31,7 @@ from dragoon.publish.device import Device
 from dragoon.publish.devices import Devices, build, of_card
 from dragoon.publish.looking import Hardware, Look, Looker, Sources
 from dragoon.publish.offer import Offer, careful
+from dragoon.publish.own_node import OwnNode
 from dragoon.publish.owners import Owner
 from dragoon.publish.publisher import Publisher
 from dragoon.publish.reserving import reserved
@@ -51,9 +53,9 @@ class Offering:
         self,
         api: Api,
         publisher: Publisher,
+        node: OwnNode,
         *,
         driver: str,
-        node: str,
         recorder: events.EventRecorder,
         wishes: Wishes | None = None,
         sources: Sources | None = None,
@@ -69,7 +71,7 @@ class Offering:
         self._node = node
         self._recorder = recorder
         self._settings = wishes or Wishes()
-        self._looker = Looker(api, Pool(driver, node), sources or Sources())
+        self._looker = Looker(api, Pool(driver, node.name), sources or Sources())
         self._interval = interval
         self._settle = settle
         self._inventory: Inventory | None = None
@@ -86,6 +88,7 @@ class Offering:
         self._blames: Blames = {}
         self._devices: tuple[str, ...] = ()
         self._followers: list[Callable[[tuple[str, ...]], None]] = []
+        node.follow(self._node_changed)
 
     @property
     def problems(self) -> tuple[str, ...]:
@@ -101,11 +104,6 @@ class Offering:
     def wanted(self) -> Wanted:
         """The forms that count on this node, and what decided them."""
         return self._wanted
-
-    @property
-    def node(self) -> Object | None:
-        """This node's object as it was seen last."""
-        return self._look.node if self._look else None
 
     @property
     def devices(self) -> tuple[str, ...]:
@@ -156,10 +154,11 @@ class Offering:
         """Offers until cancelled. Nothing is offered before other owners could be looked for."""
         await self._news.wait()
         while True:
-            self._news.clear()
             wait = await self._look_around()
-            if self._look is not None and self._inventory is not None:
-                await self._offer(self._look, self._inventory)
+            self._news.clear()  # All that was told until now is read below.
+            node = self._node.current
+            if self._look is not None and self._inventory is not None and node is not None:
+                await self._offer(node, self._look, self._inventory)
             try:
                 async with asyncio.timeout(wait):
                     await self._news.wait()
@@ -169,6 +168,7 @@ class Offering:
     async def _look_around(self) -> float:
         """Asks the API server; answers how long to wait before the next look."""
         try:
+            await self._node.read()
             look = await self._looker.at_cluster()
         except DragoonError as error:
             wait = self._retry.next()
@@ -191,15 +191,19 @@ class Offering:
         self._domains = domains.published(devices)
         self._last_seen = {device["name"]: device for device in devices}
 
-    async def _offer(self, look: Look, inventory: Inventory) -> None:
-        self._wanted = wanted(look.node, self._settings, look.floor)
+    def _node_changed(self, _: Object) -> None:
+        if self._inventory is not None:
+            self._news.set()
+
+    async def _offer(self, node: Object, look: Look, inventory: Inventory) -> None:
+        self._wanted = wanted(node, self._settings, look.floor)
         if not self._settings.enforcement.probed and self._was_shared():
             return  # the answer is on its way; without it the shares would be withdrawn
-        found = owners.find(look.node, look.slices, inventory, driver=self._driver)
-        self._tell_owners(look.node, () if owners.coexists(look.node) else found)
+        found = owners.find(node, look.slices, inventory, driver=self._driver)
+        self._tell_owners(node, () if owners.coexists(node) else found)
         hardware = await self._looker.at_hardware(inventory, mig=self._is_divided())
         values = domains.assign(
-            nvlink_domains(inventory.gpus), node=self._node, previous=self._domains
+            nvlink_domains(inventory.gpus), node=self._node.name, previous=self._domains
         )
         draft = partial(
             build,
@@ -213,10 +217,10 @@ class Offering:
         self._leaving = await self._stay(inventory, built, hardware)
         if self._leaving:
             built = draft(wishes=self._wanted.wishes, kept=self._leaving)
-        offer = Offer(self._kept_off(built.devices), built.counter_sets)
+        offer = Offer(self._kept_off(built.devices, node), built.counter_sets)
         if offer.has_forms or not look.floor.forms:
             plain = self._without_forms(draft(wishes=Wishes()), built, hardware)
-            plain = self._kept_off(plain)
+            plain = self._kept_off(plain, node)
             offer = replace(offer, plain=plain) if look.floor.forms else Offer(plain)
         # Of cards that are away for a while the memory stays.
         self._domains |= values
@@ -227,10 +231,10 @@ class Offering:
             self._publisher.offer(offer)
         self._tell_devices(tuple(device.name for device in offer.devices))
 
-    def _kept_off(self, devices: Sequence[Device]) -> tuple[Device, ...]:
+    def _kept_off(self, devices: Sequence[Device], node: Object) -> tuple[Device, ...]:
         """The devices with the taints of obstacles, of sick cards and of a node for gangs only."""
         kept = blamed(blocked(devices, self._obstacles), self._blames)
-        return reserved(kept, self.node)
+        return reserved(kept, node)
 
     def _is_divided(self) -> bool:
         """Whether MIG matters: it is wanted, or was published."""

@@ -15,11 +15,12 @@ from dragoon.errors import ApiInvalidError, ApiNotFoundError, DragoonError
 from dragoon.kube.backoff import Backoff
 from dragoon.kube.informer import Informer
 from dragoon.kube.mirror import Change
-from dragoon.kube.port import NODES, SLICES, Api, Object
+from dragoon.kube.port import SLICES, Api, Object
 from dragoon.publish import comparing, slices
 from dragoon.publish.comparing import Difference
 from dragoon.publish.device import CounterSet, Device
 from dragoon.publish.offer import Offer
+from dragoon.publish.own_node import OwnNode
 from dragoon.publish.pacing import Due, Pace
 from dragoon.publish.probing import Feature, Support, concerned
 from dragoon.publish.reconciling import (
@@ -73,12 +74,12 @@ class Publisher:
     """The slices of one driver on one node. All methods belong to the loop that runs run()."""
 
     def __init__(
-        self, api: Api, *, driver: str, node: str, metrics: Metrics, pace: Pace | None = None
+        self, api: Api, node: OwnNode, *, driver: str, metrics: Metrics, pace: Pace | None = None
     ) -> None:
-        """Raises ConfigError for a name that no Node can have."""
         self._api = api
-        self._pool = Pool(driver, slices.check_node_name(node))
-        self._fields = {"spec.driver": driver, "spec.nodeName": node}
+        self._node = node
+        self._pool = Pool(driver, node.name)
+        self._fields = {"spec.driver": driver, "spec.nodeName": node.name}
         self._metrics = metrics
         self._pace = pace = pace or Pace()
         self._retry = Backoff(first=pace.first_retry, limit=pace.last_retry)
@@ -91,6 +92,7 @@ class Publisher:
             backoff=Backoff(first=pace.first_retry, limit=pace.last_retry),
         )
         self._informer.subscribe(self._noticed)
+        node.follow(self._node_changed)
         self._due = Due()
         self._allowed = False
         self._offered: Offer | None = None
@@ -157,11 +159,17 @@ class Publisher:
         wiped = change.new is None and since_repair >= self._pace.edit
         self._due.request(self._pace.wipe if wiped else self._pace.edit)
 
+    def _node_changed(self, node: Object) -> None:
+        """Made anew under the same name, it must own the slices before they go with the old one."""
+        if self._standing is not None and self._standing.pool.node_uid != node["metadata"]["uid"]:
+            self._due.request()
+
     async def _reconcile(self) -> None:
         offered = self._offered
         if offered is None:
             return
-        pool = replace(self._pool, node_uid=await self._node_uid())
+        node = await self._node.read()
+        pool = replace(self._pool, node_uid=str(node["metadata"]["uid"]))
         listing = await self._api.list(SLICES, fields=self._fields)
         kept = await self._keepable(pool, offered)
         target = Target(pool, slices.parts(kept.devices, kept.counter_sets))
@@ -171,11 +179,6 @@ class Publisher:
             self._succeeded(target, plan, kept)
             if self._offered is offered:
                 self._current.set()
-
-    async def _node_uid(self) -> str:
-        """Read every time: the Node may have been made anew under the same name."""
-        node = await self._api.get(NODES, self._pool.node)
-        return str(node["metadata"]["uid"])
 
     async def _keepable(self, pool: Pool, offered: Offer) -> _Keepable:
         """The part of an offer that the server keeps as it is meant."""

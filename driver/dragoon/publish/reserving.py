@@ -10,9 +10,9 @@ from dragoon.kube.port import Object
 from dragoon.publish.device import Device, Taint
 
 
-def reserved(devices: Sequence[Device], node: Object | None) -> tuple[Device, ...]:
+def reserved(devices: Sequence[Device], node: Object) -> tuple[Device, ...]:
     """The devices, with a NoSchedule taint where the node's label says it is for gangs only."""
-    labels = ((node or {}).get("metadata") or {}).get("labels") or {}
+    labels = node["metadata"].get("labels") or {}
     if labels.get(names.LABEL_GANG_ONLY) != "true":
         return tuple(devices)
     taint = Taint(names.TAINT_GANG_ONLY)

@@ -8,12 +8,14 @@ from typing import Any
 
 from dragoon.api.slice_validation import check_pool, check_slice
 from dragoon.gpu.model import Inventory, LostGpu
+from dragoon.kube.backoff import Backoff
 from dragoon.kube.faults import Call
 from dragoon.kube.memory import MemoryApi
 from dragoon.kube.port import NODES, SLICES, Object
 from dragoon.publish.device import Device
 from dragoon.publish.devices import build
 from dragoon.publish.offer import Offer
+from dragoon.publish.own_node import OwnNode
 from dragoon.publish.pacing import Pace
 from dragoon.publish.publisher import Publisher
 from dragoon.telemetry.metrics import Metrics
@@ -94,8 +96,13 @@ class Bench:
             if call.resource == SLICES and call.verb in (verbs or WRITES)
         ]
 
-    def publisher(self, pace: Pace = FAST) -> Publisher:
-        return Publisher(self.api, driver=DRIVER, node=NODE, metrics=self.metrics, pace=pace)
+    def own_node(self) -> OwnNode:
+        backoff = Backoff(first=FAST.first_retry, limit=FAST.last_retry)
+        return OwnNode(self.api, NODE, backoff=backoff)
+
+    def publisher(self, pace: Pace = FAST, *, node: OwnNode | None = None) -> Publisher:
+        node = node or self.own_node()
+        return Publisher(self.api, node, driver=DRIVER, metrics=self.metrics, pace=pace)
 
     def metric(self, line: str) -> bool:
         """Whether the metrics say so: name, labels and value as scraped."""
@@ -132,10 +139,11 @@ async def publishing(
     bench: Bench, devices: tuple[Device, ...] = FINE, pace: Pace = FAST
 ) -> AsyncIterator[Publisher]:
     """A publisher that has published."""
-    publisher = bench.publisher(pace)
+    node = bench.own_node()
+    publisher = bench.publisher(pace, node=node)
     publisher.offer(Offer(devices))
     publisher.allow(True)
-    async with running(publisher):
+    async with running(publisher, node):
         async with asyncio.timeout(60):
             await publisher.published()
         yield publisher

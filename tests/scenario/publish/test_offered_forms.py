@@ -33,6 +33,9 @@ SHARES = (
     ("spec", "devices", "*", "capacity", "cores", "requestPolicy"),
 )
 
+NEVER = 3600.0
+"""An interval between two looks that no test waits for."""
+
 
 class Node:
     """One node with two H100, whose journal and cards a test changes."""
@@ -50,28 +53,30 @@ class Node:
         self,
         wishes: Wishes = ALL,
         *,
+        interval: float = 0.02,
         settle: float = 0.0,
         enforcement: NodeEnforcement = HAMI,
         published: bool = True,
     ) -> AsyncIterator[tuple[Offering, Publisher]]:
         """The node process, as soon as its devices stand where `published`."""
-        publisher = self.bench.publisher()
+        own = self.bench.own_node()
+        publisher = self.bench.publisher(node=own)
         recorder = EventRecorder(self.bench.api, DRIVER, NODE)
         made = Offering(
             self.bench.api,
             publisher,
+            own,
             driver=DRIVER,
-            node=NODE,
             recorder=recorder,
             wishes=wishes,
             sources=Sources(self.cards, self.journal),
-            interval=0.02,
+            interval=interval,
             settle=settle,
         )
         made.enforce(enforcement)
         made.show(TWO)
         publisher.allow(True)
-        async with running(publisher, recorder, made):
+        async with running(publisher, recorder, made, own):
             if published:
                 await publisher.published()
             yield made, publisher
@@ -155,7 +160,7 @@ async def test_a_restarted_process_leaves_the_shares_alone_until_it_has_probed(n
 
 
 async def test_the_label_of_the_node_changes_the_forms(node: Node) -> None:
-    async with node.offering(Wishes()) as (made, _):
+    async with node.offering(Wishes(), interval=NEVER) as (made, _):
         assert set(await node.devices()) == {WHOLE, "gpu-0000-11-00-0"}
         await node.label("whole_mig")
         await until(lambda: _has(node, MIG))
@@ -312,11 +317,10 @@ async def test_c56_an_upgrade_of_the_server_adds_forms_and_moves_no_name(node: N
 
 async def test_a_kubernetes_that_is_too_old_gets_nothing_and_is_told_why(node: Node) -> None:
     node.bench.api.git_version = "v1.34.2"
-    publisher = node.bench.publisher()
+    own = node.bench.own_node()
+    publisher = node.bench.publisher(node=own)
     recorder = EventRecorder(node.bench.api, DRIVER, NODE)
-    made = Offering(
-        node.bench.api, publisher, driver=DRIVER, node=NODE, recorder=recorder, interval=0.02
-    )
+    made = Offering(node.bench.api, publisher, own, driver=DRIVER, recorder=recorder, interval=0.02)
     publisher.allow(True)
     made.show(TWO)
     async with running(publisher, recorder, made):
@@ -347,7 +351,7 @@ async def quiet_rounds(node: Node) -> None:
 
 def _looks(node: Node) -> int:
     return sum(
-        call.verb == "get" and call.resource == NODES for call in node.bench.api.faults.calls
+        call.verb == "list" and call.resource == NODES for call in node.bench.api.faults.calls
     )
 
 

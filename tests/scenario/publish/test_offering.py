@@ -10,27 +10,43 @@ import pytest
 from dragoon.gpu.model import Inventory, LostGpu
 from dragoon.kube.events import EventRecorder
 from dragoon.kube.port import EVENTS, NODES, SLICES
+from dragoon.publish.holding import Journal, Prepared, nothing_prepared
+from dragoon.publish.looking import Sources
 from dragoon.publish.offering import Offering
 from dragoon.publish.publisher import Publisher
-from tests.scenario.publish.bench import Bench, running, until
+from tests.scenario.publish.bench import Bench, quiet, running, until
 from tests.unit.publish.nodes import DRIVER, NODE, attribute, gpu, inventory, machine
 
 H100 = machine("dgx-h100")
+NEVER = 3600.0
+"""An interval between two looks that no test waits for."""
 
 
 @contextlib.asynccontextmanager
 async def offering(
-    bench: Bench, found: Inventory, interval: float = 0.02
+    bench: Bench,
+    found: Inventory,
+    interval: float = 0.02,
+    *,
+    watched: bool = True,
+    journal: Journal = nothing_prepared,
 ) -> AsyncIterator[tuple[Offering, Publisher]]:
-    """A node that offers what was found, and has published it."""
-    publisher = bench.publisher()
+    """A node that offers what was found, and has published it. watched: its Node is followed."""
+    node = bench.own_node()
+    publisher = bench.publisher(node=node)
     recorder = EventRecorder(bench.api, DRIVER, NODE)
     made = Offering(
-        bench.api, publisher, driver=DRIVER, node=NODE, recorder=recorder, interval=interval
+        bench.api,
+        publisher,
+        node,
+        driver=DRIVER,
+        recorder=recorder,
+        sources=Sources(journal=journal),
+        interval=interval,
     )
     publisher.allow(True)
     made.show(found)
-    async with running(publisher, recorder, made):
+    async with running(publisher, recorder, made, *([node] if watched else [])):
         await publisher.published()
         yield made, publisher
 
@@ -133,7 +149,7 @@ async def test_c52_cards_of_a_device_plugin_are_tainted_before_they_are_publishe
 async def test_c52_an_owner_that_comes_is_seen_and_one_that_goes_leaves_no_trace(
     bench: Bench,
 ) -> None:
-    async with offering(bench, inventory()) as (made, _):
+    async with offering(bench, inventory(), NEVER) as (made, _):
         before = await devices(bench)
         await set_node(bench, allocatable={"nvidia.com/gpu": "2"})
         await until(lambda: _tainted(bench))
@@ -163,16 +179,17 @@ async def test_c52_another_driver_on_one_card_taints_that_card(bench: Bench) -> 
         }
 
 
-async def test_c52_a_node_that_accepts_two_owners_is_not_tainted(bench: Bench) -> None:
+@pytest.mark.parametrize(
+    ("interval", "watched"), [(NEVER, True), (0.02, False)], ids=["by the watch", "by the look"]
+)
+async def test_c52_a_node_that_accepts_two_owners_is_not_tainted(
+    bench: Bench, interval: float, *, watched: bool
+) -> None:
     await set_node(bench, allocatable={"nvidia.com/gpu": "2"})
-    async with offering(bench, inventory()):
+    async with offering(bench, inventory(), interval, watched=watched):
         assert await _tainted(bench)
         await set_node(bench, labels={"dragoon.dev/coexist": "true"})
-
-        async def clean() -> bool:
-            return not any((await taints(bench)).values())
-
-        await until(clean)
+        await until(lambda: _clean(bench))
 
 
 async def test_c52_a_card_found_while_the_api_is_away_is_tainted_too(bench: Bench) -> None:
@@ -190,10 +207,37 @@ async def test_c52_a_card_found_while_the_api_is_away_is_tainted_too(bench: Benc
 
 async def test_nothing_is_offered_before_other_owners_were_looked_for(bench: Bench) -> None:
     await set_node(bench, allocatable={"nvidia.com/gpu": "2"})
-    fault = bench.api.faults.fail(times=3, resource=NODES, verb="get")
+    fault = bench.api.faults.fail(times=3, resource=NODES, verb="list")
     async with offering(bench, inventory()):
         assert fault.hits == 3
         assert await _tainted(bench)
+
+
+async def test_only_what_matters_in_the_node_makes_it_look_again(bench: Bench) -> None:
+    looks = 0
+
+    async def journal() -> Prepared:
+        nonlocal looks
+        looks += 1
+        return Prepared()
+
+    await set_node(bench, labels={"dragoon.dev/gang-only": "true"})
+    async with offering(bench, inventory(), NEVER, journal=journal):
+        assert set(map(tuple, (await taints(bench)).values())) == {("dragoon.dev/gang-only",)}
+        await set_node(bench, allocatable={"cpu": "8"}, labels={"example.com/zone": "a"})
+        await quiet(bench)
+        assert looks == 1
+        await set_node(bench, labels={"dragoon.dev/gang-only": None})
+        await until(lambda: _clean(bench))
+        await quiet(bench)
+        assert looks == 2
+
+
+async def test_a_node_that_is_missing_is_looked_at_as_soon_as_it_is_there(bench: Bench) -> None:
+    async with offering(bench, inventory(), NEVER):
+        await bench.api.delete(NODES, NODE)
+        await bench.node(allocatable={"nvidia.com/gpu": "2"})
+        await until(lambda: _tainted(bench))
 
 
 async def test_a_quiet_node_writes_nothing(bench: Bench) -> None:
@@ -218,6 +262,10 @@ async def _events(bench: Bench) -> list[Any]:
 async def _tainted(bench: Bench) -> bool:
     found = await taints(bench)
     return bool(found) and all(keys == ["dragoon.dev/other-owner"] for keys in found.values())
+
+
+async def _clean(bench: Bench) -> bool:
+    return not any((await taints(bench)).values())
 
 
 async def _count(bench: Bench, number: int) -> bool:

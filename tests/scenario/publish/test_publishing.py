@@ -2,12 +2,9 @@
 
 import pytest
 
-from dragoon.errors import ConfigError
 from dragoon.kube.port import NODES, SLICES
 from dragoon.publish.device import Device
 from dragoon.publish.offer import Offer
-from dragoon.publish.publisher import Publisher
-from dragoon.telemetry.metrics import Metrics
 from tests.scenario.publish.bench import (
     FINE,
     LOST,
@@ -152,17 +149,22 @@ async def test_slices_of_an_older_pool_name_are_removed_and_other_nodes_are_not_
         assert "node-b-old" in left
 
 
-async def test_a_node_made_anew_becomes_the_owner(bench: Bench) -> None:
+@pytest.mark.parametrize("wiped", [False, True], ids=["slices stay", "slices go"])
+async def test_a_node_made_anew_becomes_the_owner(bench: Bench, *, wiped: bool) -> None:
     async with publishing(bench):
+        before = [each["metadata"]["uid"] for each in await bench.slices()]
         await bench.api.delete(NODES, NODE)
         node = await bench.node()
-        await bench.wipe()
+        if wiped:
+            await bench.wipe()
 
         async def owned() -> bool:
             owners = [each["metadata"]["ownerReferences"][0] for each in await bench.slices()]
             return [owner["uid"] for owner in owners] == [node["metadata"]["uid"]]
 
         await until(owned)
+        if not wiped:
+            assert [each["metadata"]["uid"] for each in await bench.slices()] == before
 
 
 async def test_a_node_that_is_not_there_yet_is_waited_for() -> None:
@@ -186,8 +188,3 @@ async def test_two_publishers_of_one_node_agree(bench: Bench) -> None:
         assert await bench.shows(MANY)
         assert first.state.error is None
         assert second.state.error is None
-
-
-async def test_a_name_that_no_node_can_have_is_refused_at_once(bench: Bench) -> None:
-    with pytest.raises(ConfigError, match="node name"):
-        Publisher(bench.api, driver=DRIVER, node="Node_A", metrics=Metrics("test"))

@@ -10,7 +10,7 @@ def test_no_rule_has_a_wildcard_or_lets_anyone_write_claims_pods_or_nodes() -> N
     for rule in (*permissions.PLUGIN_RULES, *permissions.KUBELET_RULES):
         assert "*" not in (rule.resource.group, rule.resource.plural, *rule.verbs)
         if rule.target in {"resourceclaims", "pods", "nodes"}:
-            assert set(rule.verbs) <= {"get", "list"}
+            assert set(rule.verbs) <= {"get", "list", "watch"}
 
 
 def test_of_a_claims_status_only_entries_of_this_driver_on_the_own_node_may_be_written() -> None:

@@ -27,7 +27,3 @@ def test_all_devices_of_a_node_for_gangs_only_are_tainted() -> None:
 @pytest.mark.parametrize("labels", [None, {}, {"dragoon.dev/gang-only": "yes"}])
 def test_devices_of_other_nodes_are_left_as_they_are(labels: dict[str, str] | None) -> None:
     assert reserved(_DEVICES, {"metadata": {"name": "n", "labels": labels}}) == _DEVICES
-
-
-def test_before_the_node_was_seen_nothing_is_added() -> None:
-    assert reserved(_DEVICES, None) == _DEVICES
