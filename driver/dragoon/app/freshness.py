@@ -8,15 +8,20 @@ card that hangs the driver must not cost the others their pods: then the last in
 import asyncio
 from typing import Final
 
+from dragoon.errors import HardwareError
 from dragoon.gpu.model import Inventory
 from dragoon.gpu.watching import InventoryWatch
 
 FRESH_SECONDS: Final = 5.0
 PATIENCE_SECONDS: Final = 2.0
+FIRST_PATIENCE_SECONDS: Final = 10.0
 
 
 class FreshInventory:
-    """The inventory of a watch, at most `fresh` seconds old unless the driver hangs."""
+    """The inventory of a watch, at most `fresh` seconds old unless the driver hangs.
+
+    patience: seconds for a look where an older inventory will do; first_patience: where none will.
+    """
 
     def __init__(
         self,
@@ -24,26 +29,34 @@ class FreshInventory:
         *,
         fresh: float = FRESH_SECONDS,
         patience: float = PATIENCE_SECONDS,
+        first_patience: float = FIRST_PATIENCE_SECONDS,
     ) -> None:
         self._watch = watch
         self._fresh = fresh
         self._patience = patience
+        self._first_patience = first_patience
         self._valid_until = 0.0
 
     async def __call__(self) -> Inventory:
         """What is on this node now.
 
-        Raises what a look raises: an error that the driver answers is not passed over.
+        Raises what a look raises: an error that the driver answers is not passed over; and a
+        retryable HardwareError where it has not answered yet.
         """
         now = asyncio.get_running_loop().time()
         known = self._watch.current
         if known is not None and now < self._valid_until:
             return known
         try:
-            async with asyncio.timeout(None if known is None else self._patience):
+            async with asyncio.timeout(self._first_patience if known is None else self._patience):
                 found = await self._watch.look()
-        except TimeoutError:
-            assert known is not None  # noqa: S101 - without one there is no time-out
-            return known
+        except TimeoutError as error:
+            if known is not None:
+                return known
+            raise HardwareError(
+                "the NVIDIA driver does not answer",
+                hint="look for hung GPUs in the kernel log",
+                retryable=True,
+            ) from error
         self._valid_until = now + self._fresh
         return found

@@ -24,7 +24,6 @@ from dragoon.errors import (
     ClaimInUseError,
     DeviceBusyError,
     DragoonError,
-    HardwareError,
 )
 from dragoon.gpu.model import Inventory
 from dragoon.kube.port import CLAIMS, Api
@@ -61,8 +60,8 @@ _Answer = tuple[PreparedDevice, ...]
 class Engine:
     """The `prepare.port.Preparer` of a node. Several processes may run one on the same folders.
 
-    inventory answers what is on this node now; common gives what every container with a real GPU
-    needs, and blocks; enforcement are the tiers that keep shares of a GPU to their limits. forms
+    inventory answers what is on this node now, and has its own patience with a driver that hangs;
+    common gives what every container with a real GPU needs, and blocks; enforcement are the tiers that keep shares of a GPU to their limits. forms
     answers in which forms this node publishes its GPUs: with mig among them, cards are divided.
     threads carry out effects; asyncio's own do without.
     """
@@ -189,14 +188,14 @@ class Engine:
             got, pod = await self._ask(claim)
         if not got.devices:
             return None
-        inventory = await self._look()
+        inventory = await self._inventory()
         with watch.span("effects"):
             return await self._finished(claim, lambda: self._carry_out(got, pod, inventory))
 
     async def _rebuild(self, claim: ClaimRef) -> bool:
         """Writes the entry of a claim anew that was answered, and whose own was damaged."""
         got, pod = await self._ask(claim)
-        inventory = await self._look()
+        inventory = await self._inventory()
         return await self._finished(
             claim, lambda: self._executor.rebuild(self._planned(got, pod, inventory))
         )
@@ -236,17 +235,6 @@ class Engine:
             raise ClaimGoneError(f"claim {claim} does not exist any more") from error
         except TimeoutError as error:
             raise ApiUnavailableError(f"claim {claim}: the API server does not answer") from error
-
-    async def _look(self) -> Inventory:
-        try:
-            async with asyncio.timeout(self._settings.hardware_patience_s):
-                return await self._inventory()
-        except TimeoutError as error:
-            raise HardwareError(
-                "the NVIDIA driver does not answer",
-                hint="look for hung GPUs in the kernel log",
-                retryable=True,
-            ) from error
 
     async def _released(self, holder: Holder, seen: int, budget: Budget) -> None:
         """Waits until the holder may have let go, or until the claim should be read again.
@@ -291,7 +279,7 @@ class Engine:
         watch = Stopwatch(self._clock)
         await self._reconciler.reconcile()
         with contextlib.suppress(DragoonError):  # whoever looks at the hardware tells about it
-            inventory = await self._look()
+            inventory = await self._inventory()
             await asyncio.to_thread(self._sweep.look, inventory)
         self._observer(Swept(watch.seconds))
 

@@ -20,8 +20,8 @@ class PrepareSettings:
     wait_s is how long one call waits for another claim, or for the API server: the kubelet cancels
     a call after 45 s and then retries only after 60 to 90 s.
     While it waits, the claim is read again every reread_s and the journal looked at every poll_s.
-    lock_s, api_patience_s and hardware_patience_s are how long one try waits for another plugin
-    process, an answer of the API server, and one of the driver. ending_s is how long an unprepare
+    lock_s and api_patience_s are how long one try waits for another plugin process, and for an
+    answer of the API server. ending_s is how long an unprepare
     waits for the API server to show that the containers have ended. watch_s and sweep_s are the
     pauses between looks at the folders, and between comparisons with the API server.
     """
@@ -39,7 +39,6 @@ class PrepareSettings:
     poll_s: float = 0.5
     lock_s: float = 10.0
     api_patience_s: float = 5.0
-    hardware_patience_s: float = 10.0
     ending_s: float = 3.0
     watch_s: float = 1.0
     sweep_s: float = 60.0

@@ -64,7 +64,7 @@ async def test_an_error_that_the_driver_answers_is_not_passed_over() -> None:
         await fresh()
 
 
-async def test_before_the_first_answer_it_waits_as_long_as_its_caller() -> None:
+async def test_before_the_first_answer_it_waits_longer() -> None:
     gpus = Counting()
     gpus.answer.clear()
     fresh = FreshInventory(InventoryWatch(gpus), patience=0.0)
@@ -74,3 +74,15 @@ async def test_before_the_first_answer_it_waits_as_long_as_its_caller() -> None:
     assert not waiting.done()
     gpus.close()
     assert (await waiting).driver_version == "1"
+
+
+async def test_a_driver_that_hangs_from_the_start_is_told() -> None:
+    gpus = Counting()
+    gpus.answer.clear()
+    fresh = FreshInventory(InventoryWatch(gpus), first_patience=0.01)
+    try:
+        with pytest.raises(HardwareError, match="does not answer") as caught:
+            await fresh()
+    finally:
+        gpus.close()
+    assert caught.value.retryable
