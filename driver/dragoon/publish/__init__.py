@@ -7,8 +7,8 @@ card can have), `forms` and `counters` (its devices, and what keeps them apart),
 writes lead there.
 
 `own_node` follows the Node; `looking`, `holding` and `surveying` ask the API server, the journal
-and the cards; `offering` brings it all together; `publisher` writes, when `pacing` says so, after
-`probing` what the server keeps.
+and the cards; `offering` brings it all together, with what was `last_seen`; `publisher` writes, when
+`pacing` says so, what is `keepable`, after `probing` what the server keeps.
 
 May import: dragoon.gpu, dragoon.kube, dragoon.telemetry, dragoon.api and below; never
 dragoon.prepare. Invariants: what is written is always valid; nothing is written while the kubelet

@@ -17,18 +17,19 @@ import structlog
 from dragoon.api.enforcement import NodeEnforcement
 from dragoon.api.forms import Form
 from dragoon.errors import DragoonError
-from dragoon.gpu.model import Inventory, PciAddress
+from dragoon.gpu.model import Inventory
 from dragoon.gpu.obstacles import Obstacle
 from dragoon.gpu.topology import nvlink_domains
 from dragoon.kube import events
 from dragoon.kube.backoff import Backoff
 from dragoon.kube.port import Api, Object
-from dragoon.publish import attributes, domains, owners
+from dragoon.publish import domains, owners
 from dragoon.publish.blaming import Blames, blamed
 from dragoon.publish.blocking import blocked
 from dragoon.publish.choosing import Wishes
 from dragoon.publish.device import Device
-from dragoon.publish.devices import Devices, build, of_card
+from dragoon.publish.devices import Devices, build
+from dragoon.publish.last_seen import LastSeen
 from dragoon.publish.looking import Hardware, Look, Looker, Sources
 from dragoon.publish.offer import Offer, careful
 from dragoon.publish.own_node import OwnNode
@@ -79,8 +80,7 @@ class Offering:
         self._retry = Backoff(first=0.5, limit=15.0)
         self._look: Look | None = None
         self._wanted = Wanted(self._settings)
-        self._domains: dict[PciAddress, str] = {}
-        self._last_seen: dict[str, Object] = {}
+        self._last_seen = LastSeen()
         self._leaving: dict[str, float] = {}
         self._problems: tuple[str, ...] = ()
         self._owners: tuple[Owner, ...] = ()
@@ -176,20 +176,9 @@ class Offering:
             return wait
         self._retry.reset()
         if self._look is None:
-            self._remember(look.slices)
+            self._last_seen.recall(look.slices, self._driver)
         self._look = look
         return self._interval
-
-    def _remember(self, slices: Sequence[Object]) -> None:
-        """Takes over what an earlier process published."""
-        devices = [
-            device
-            for slice_ in slices
-            if slice_["spec"]["driver"] == self._driver
-            for device in slice_["spec"].get("devices") or []
-        ]
-        self._domains = domains.published(devices)
-        self._last_seen = {device["name"]: device for device in devices}
 
     def _node_changed(self, _: Object) -> None:
         if self._inventory is not None:
@@ -203,7 +192,7 @@ class Offering:
         self._tell_owners(node, () if owners.coexists(node) else found)
         hardware = await self._looker.at_hardware(inventory, mig=self._is_divided())
         values = domains.assign(
-            nvlink_domains(inventory.gpus), node=self._node.name, previous=self._domains
+            nvlink_domains(inventory.gpus), node=self._node.name, previous=self._last_seen.domains
         )
         draft = partial(
             build,
@@ -211,7 +200,7 @@ class Offering:
             divisions=hardware.divisions,
             domains=values,
             taints=owners.taints(self._owners),
-            last_seen=self._last_seen,
+            last_seen=self._last_seen.devices,
         )
         built = draft(wishes=self._wanted.wishes)
         self._leaving = await self._stay(inventory, built, hardware)
@@ -222,9 +211,7 @@ class Offering:
             plain = self._without_forms(draft(wishes=Wishes()), built, hardware)
             plain = self._kept_off(plain, node)
             offer = replace(offer, plain=plain) if look.floor.forms else Offer(plain)
-        # Of cards that are away for a while the memory stays.
-        self._domains |= values
-        self._take_over(inventory, built)
+        self._last_seen.take_over(inventory, built, values)
         unread = (f"GPU {card}: MIG: {why}" for card, why in hardware.unread.items())
         self._tell_problems((*self._wanted.problems, *built.problems, *unread))
         if look.floor.publishes:
@@ -238,22 +225,18 @@ class Offering:
 
     def _is_divided(self) -> bool:
         """Whether MIG matters: it is wanted, or was published."""
-        return Form.MIG in self._wanted.wishes.forms or any(
-            attributes.PROFILE in (raw.get("attributes") or {}) for raw in self._last_seen.values()
-        )
+        return Form.MIG in self._wanted.wishes.forms or self._last_seen.divided
 
     def _was_shared(self) -> bool:
         """Whether shares are wanted, and an earlier process published some."""
-        return Form.SHARED in self._wanted.wishes.forms and any(
-            raw.get("allowMultipleAllocations") for raw in self._last_seen.values()
-        )
+        return Form.SHARED in self._wanted.wishes.forms and self._last_seen.shared
 
     async def _stay(
         self, inventory: Inventory, built: Devices, hardware: Hardware
     ) -> dict[str, float]:
         """The devices of working cards that are published, not offered any more, and must stay."""
         offered = {device.name for device in built.devices}
-        published = {n for gpu in inventory.gpus for n in of_card(self._last_seen, gpu.address)}
+        published = self._last_seen.of_working(inventory)
         if published <= offered:
             return {}
         return leaving(
@@ -272,13 +255,6 @@ class Offering:
         prepared = hardware.prepared
         held = prepared.devices if prepared else {device.name for device in built.devices}
         return careful(whole.devices, built.devices, held)
-
-    def _take_over(self, inventory: Inventory, built: Devices) -> None:
-        """What was last said of each card; cards that are here now say it anew."""
-        cards = {gpu.address for gpu in inventory.gpus} | {c.address for c in inventory.lost}
-        here = {name for card in cards if card for name in of_card(self._last_seen, card)}
-        away = {name: raw for name, raw in self._last_seen.items() if name not in here}
-        self._last_seen = away | {device.name: device.raw() for device in built.devices}
 
     def _tell_devices(self, devices: tuple[str, ...]) -> None:
         if devices != self._devices:

@@ -18,11 +18,11 @@ from dragoon.kube.mirror import Change
 from dragoon.kube.port import SLICES, Api, Object
 from dragoon.publish import comparing, slices
 from dragoon.publish.comparing import Difference
-from dragoon.publish.device import CounterSet, Device
+from dragoon.publish.keepable import Keepable, keepable
 from dragoon.publish.offer import Offer
 from dragoon.publish.own_node import OwnNode
 from dragoon.publish.pacing import Due, Pace
-from dragoon.publish.probing import Feature, Support, concerned
+from dragoon.publish.probing import Support, concerned
 from dragoon.publish.reconciling import (
     Adoption,
     Delete,
@@ -60,16 +60,6 @@ class PublishState:
     error: DragoonError | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class _Keepable:
-    """What is published of an offer; the rest as in PublishState."""
-
-    devices: tuple[Device, ...]
-    counter_sets: tuple[CounterSet, ...] = ()
-    left_out: tuple[str, ...] = ()
-    whole_only: bool = False
-
-
 class Publisher:
     """The slices of one driver on one node. All methods belong to the loop that runs run()."""
 
@@ -100,6 +90,7 @@ class Publisher:
         self._standing: Target | None = None
         self._observing = False
         self._repaired_at = -math.inf
+        self._kept = Keepable(())
         self._state = PublishState()
         self._current = asyncio.Event()
 
@@ -171,7 +162,7 @@ class Publisher:
         node = await self._node.read()
         pool = replace(self._pool, node_uid=str(node["metadata"]["uid"]))
         listing = await self._api.list(SLICES, fields=self._fields)
-        kept = await self._keepable(pool, offered)
+        kept = await keepable(self._support, pool, offered)
         target = Target(pool, slices.parts(kept.devices, kept.counter_sets))
         self._memory = remembered(target, listing.items, self._memory)
         plan = decide(target, listing.items, self._memory)
@@ -179,31 +170,6 @@ class Publisher:
             self._succeeded(target, plan, kept)
             if self._offered is offered:
                 self._current.set()
-
-    async def _keepable(self, pool: Pool, offered: Offer) -> _Keepable:
-        """The part of an offer that the server keeps as it is meant."""
-        devices, counter_sets = offered.devices, offered.counter_sets
-        whole_only = offered.has_forms and not await self._keeps_forms(pool, offered)
-        if whole_only:
-            devices, counter_sets = offered.plain, ()
-        tainted = tuple(device for device in devices if device.taints)
-        probe = slices.parts([replace(d, consumes=None) for d in tainted])[:1]
-        if not tainted or await self._keeps(Feature.TAINTS, pool, probe):
-            return _Keepable(devices, counter_sets, whole_only=whole_only)
-        left = tuple(device for device in devices if not device.taints)
-        return _Keepable(left, counter_sets, tuple(d.name for d in tainted), whole_only=whole_only)
-
-    async def _keeps_forms(self, pool: Pool, offered: Offer) -> bool:
-        consuming = [device for device in offered.devices if device.consumes][:1]
-        sharing = [device for device in offered.devices if device.shared][:1]
-        chosen = {device.name: replace(device, taints=()) for device in (*consuming, *sharing)}
-        sets = slices.parts((), offered.counter_sets)[:1] if offered.counter_sets else ()
-        parts = (*sets, *slices.parts(tuple(chosen.values())))
-        return await self._keeps(Feature.FORMS, pool, parts)
-
-    async def _keeps(self, feature: Feature, pool: Pool, parts: tuple[Object, ...]) -> bool:
-        target = Target(pool, parts)
-        return await self._support.kept(feature, [target.slice_(at) for at in range(len(parts))])
 
     async def _carry_out(self, plan: Plan) -> bool:
         """Whether all writes were made and stand; what differs in another way is adopted."""
@@ -263,7 +229,7 @@ class Publisher:
         self._memory = replace(self._memory, adopted=adopted)
         return True
 
-    def _succeeded(self, target: Target, plan: Plan, kept: _Keepable) -> None:
+    def _succeeded(self, target: Target, plan: Plan, kept: Keepable) -> None:
         self._retry.reset()
         self._refused.reset()
         count = len(kept.devices)
@@ -283,7 +249,8 @@ class Publisher:
         if kept.left_out or kept.whole_only:
             # Servers are upgraded: ask again some time.
             self._due.request(self._pace.probe)
-            self._tell(kept)
+            kept.tell(self._kept)
+        self._kept = kept
         self._state = PublishState(
             generation=plan.generation,
             devices=count,
@@ -296,19 +263,6 @@ class Publisher:
                 for difference in comparing.differences(adoption.sent, adoption.stored)
             ),
         )
-
-    def _tell(self, kept: _Keepable) -> None:
-        if kept.left_out and kept.left_out != self._state.left_out:
-            log.warning(
-                "devices are not published: this API server does not keep taints",
-                devices=kept.left_out,
-                gate=comparing.GATES["taints"],
-            )
-        if kept.whole_only and not self._state.whole_only:
-            log.warning(
-                "only whole GPUs are published: this API server does not keep what keeps forms apart",
-                gates=(comparing.GATES["sharedCounters"], comparing.GATES["requestPolicy"]),
-            )
 
     def _failed(self, error: DragoonError) -> None:
         invalid = isinstance(error, ApiInvalidError)

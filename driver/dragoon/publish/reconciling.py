@@ -29,6 +29,10 @@ class Target:
         spec = slices.spec(self.pool, self.parts[index], count=count, generation=generation)
         return slices.new(self.pool, index, spec)
 
+    def bodies(self) -> list[Object]:
+        """All of them, as they would be created."""
+        return [self.slice_(index) for index in range(len(self.parts))]
+
 
 @dataclass(frozen=True, slots=True)
 class Adoption:
