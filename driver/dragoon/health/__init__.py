@@ -3,8 +3,8 @@
 Pure, in the order data flow: `xids` (what an XID means), `scope` (which devices of a divided card
 an event touches), `judging` (events and observations to the verdicts of each card), `remembering`
 (what must outlive the process), `reports` (verdicts to the health of devices, as the kubelet is
-told). `watching` drives them: it listens, asks, remembers (`keeping`), and tells whoever has
-subscribed. A verdict is a `verdict.Verdict`; what becomes of it is a setting (`settings`): a taint
+told). `watching` drives them: it listens, asks (`scoping`), remembers (`keeping`), and tells whoever
+has subscribed. A verdict is a `verdict.Verdict`; what becomes of it is a setting (`settings`): a taint
 or only a remark. Who publishes taints and who speaks to the kubelet is not known here.
 
 May import: dragoon.gpu, dragoon.api, dragoon.errors, structlog. Invariants: a fatal event is

@@ -3,13 +3,13 @@
 An observer is a plain callable on the loop and must not block or raise.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from dragoon.errors import DragoonError
 from dragoon.gpu.condition import GpuEvent
 from dragoon.gpu.model import PciAddress
-from dragoon.health.verdict import Health, Verdict
+from dragoon.health.verdict import CardHealth, Health, Verdict
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +45,17 @@ class Trouble:
 
 Event = Raised | Changed | Trouble
 Observer = Callable[[Event], None]
+
+
+def changes(before: Health, now: Health) -> Iterator[Changed]:
+    """Of each card that has a verdict that it had not, or not any more one that it had."""
+    for address, card in now.items():
+        old = {v.identity: v for v in before.get(address, CardHealth(None)).verdicts}
+        new = {v.identity: v for v in card.verdicts}
+        came = tuple(v for key, v in new.items() if key not in old)
+        went = tuple(v for key, v in old.items() if key not in new)
+        if came or went:
+            yield Changed(address, came, went, now)
 
 
 def ignore(event: Event) -> None:

@@ -5,8 +5,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
-from typing import Final, NoReturn, TypeVar
+from typing import NoReturn, TypeVar
 
 from dragoon.errors import DragoonError, HardwareError, StateError
 from dragoon.gpu.aside import aside
@@ -16,17 +15,16 @@ from dragoon.gpu.port import Conditions, GpuEvents, MigCards
 from dragoon.health import remembering
 from dragoon.health.judging import Observed, judge
 from dragoon.health.keeping import Keeping
-from dragoon.health.observing import Changed, Observer, Raised, Trouble, ignore
+from dragoon.health.observing import Observer, Raised, Trouble, changes, ignore
 from dragoon.health.port import Memory
-from dragoon.health.scope import Heard, heard, needs_instances
+from dragoon.health.scope import Heard
+from dragoon.health.scoping import scoped
 from dragoon.health.settings import HealthSettings
-from dragoon.health.verdict import CardHealth, Health
+from dragoon.health.verdict import Health
 from dragoon.health.xids import Meaning, meaning
 
 _T = TypeVar("_T")
 
-_MIG_PATIENCE_SECONDS: Final = 2.0
-"""A card that does not say by then which instance an event is about is meant as a whole."""
 _EVENTS, _CONDITIONS, _MEMORY = "events", "conditions", "memory"
 
 
@@ -215,7 +213,7 @@ class HealthWatch:
 
     async def _judge_now(self, inventory: Inventory) -> None:
         events = tuple(self._known.events)
-        about = [await self._scoped(event) for event in events]
+        about = [await scoped(self._sources.mig, event) for event in events]
         while True:
             before = self._health
             judged = self._judged(inventory, about)
@@ -236,20 +234,10 @@ class HealthWatch:
     def _conclude(self, judged: Health) -> None:
         before, self._health = self._health, judged
         if judged != before:
-            self._tell_changes(before)
+            for change in changes(before, judged):
+                self._observer(change)
             for callback in tuple(self._subscribers):
                 callback()
-
-    async def _scoped(self, event: GpuEvent) -> Heard:
-        """The event with what it leaves alone; nothing where the card does not say it in time."""
-        mig = self._sources.mig
-        if mig is None or not needs_instances(event):
-            return Heard(event)
-        try:
-            async with asyncio.timeout(_MIG_PATIENCE_SECONDS):
-                return await aside(partial(_resolved, mig, event))
-        except (HardwareError, TimeoutError):
-            return Heard(event)
 
     async def _recall(self) -> None:
         """Takes over what lasts from before this process, once it can be read."""
@@ -270,15 +258,6 @@ class HealthWatch:
         else:
             self._trouble(_MEMORY, None)
 
-    def _tell_changes(self, before: Health) -> None:
-        for address, card in self._health.items():
-            old = {v.identity: v for v in before.get(address, CardHealth(None)).verdicts}
-            new = {v.identity: v for v in card.verdicts}
-            came = tuple(v for key, v in new.items() if key not in old)
-            went = tuple(v for key, v in old.items() if key not in new)
-            if came or went:
-                self._observer(Changed(address, came, went, self._health))
-
     def _trouble(self, what: str, error: DragoonError | None) -> None:
         """Told when it begins, changes or ends."""
         text = str(error) if error else ""
@@ -292,13 +271,6 @@ class HealthWatch:
         if what == _EVENTS:  # `blind` has changed
             for callback in tuple(self._subscribers):
                 callback()
-
-
-def _resolved(mig: MigCards, event: GpuEvent) -> Heard:
-    """Asks the card which instance the event is about. Blocks."""
-    if event.address is None:
-        return Heard(event)
-    return heard(event, mig.card(event.address), mig.instances(event.address))
 
 
 async def _either(event: asyncio.Event, seconds: float | None) -> None:
