@@ -85,9 +85,6 @@ def all_forms(bed: Bed) -> Iterator[str]:
         return {one["attributes"]["type"]["string"] for one in devices} >= {"gpu", "mig", "shared"}
 
     bed.kubectl("label", "node", node, "dragoon.dev/forms=whole_shared_mig")
-    # A plugin that starts reads its labels at once, one that runs does once a minute.
-    bed.plugins[node].stop()
-    bed.plugins[node].start_and_wait()
     until("all forms are published", published)
     yield node
     bed.kubectl("label", "node", node, "dragoon.dev/forms-")

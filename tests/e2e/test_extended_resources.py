@@ -110,7 +110,6 @@ def test_c52_where_a_device_plugin_offers_the_name_it_is_asked_and_our_devices_a
     here = {"kubernetes.io/hostname": node}
     _offer(bed, node, 8)
     try:
-        _restart(bed, node)
         until("our devices are tainted", lambda: _tainted(bed, node) == [True] * 8)
         bed.apply(pod("theirs", namespace, asking("main", _COUNTED, 1), nodeSelector=here))
         theirs = bed.running("theirs", namespace)
@@ -119,7 +118,6 @@ def test_c52_where_a_device_plugin_offers_the_name_it_is_asked_and_our_devices_a
     finally:
         bed.kubectl("delete", "pod", "-n", namespace, "--all", "--wait=false")
         _offer(bed, node, 0)
-        _restart(bed, node)
     until("they are free again", lambda: _tainted(bed, node) == [False] * 8)
     assert len(bed.slices(node)) == 1
     bed.apply(pod("ours", namespace, asking("main", _COUNTED, 1), nodeSelector=here))
@@ -196,12 +194,6 @@ def _offer(bed: Bed, node: str, count: int) -> None:
     bed.kubectl(
         "patch", "node", node, "--subresource=status", "--type=json", "-p", json.dumps(patch)
     )
-
-
-def _restart(bed: Bed, node: str) -> None:
-    """The plugin looks for other owners at its start, and else every minute."""
-    bed.plugins[node].stop()
-    bed.plugins[node].start_and_wait()
 
 
 def _tainted(bed: Bed, node: str) -> list[bool]:
