@@ -67,7 +67,7 @@ class Rule:
 PLUGIN_RULES: Final = (
     Rule(
         NODES,
-        ("list", "watch"),
+        ("get", "list", "watch"),
         "of the own Node only: the owner of our slices, the forms that its label asks for, who else "
         "offers its cards",
     ),

@@ -7,7 +7,6 @@ are made on what was read past every cache, never on a copy that may lag.
 from collections.abc import Callable
 from typing import Final
 
-from dragoon.errors import ApiNotFoundError
 from dragoon.kube.backoff import Backoff
 from dragoon.kube.informer import Informer
 from dragoon.kube.mirror import Change
@@ -27,6 +26,7 @@ class OwnNode:
     def __init__(self, api: Api, name: str, *, backoff: Backoff | None = None) -> None:
         """backoff: of the watch. Raises ConfigError for a name that no Node can have."""
         self.name = slices.check_node_name(name)
+        self._api = api
         self._followers: list[Callable[[Object], None]] = []
         self._informer: Informer[Object] = Informer(
             api,
@@ -48,11 +48,9 @@ class OwnNode:
 
     async def read(self) -> Object:
         """As it is now; the followers are told first. Raises what the API raises."""
-        await self._informer.refresh()
-        found = self.current
-        if found is None:
-            raise ApiNotFoundError(f"Node {self.name} is not there", status=404)
-        return found
+        found = await self._api.get(NODES, self.name)
+        self._informer.observe(found)
+        return _what_counts(found)
 
     async def run(self) -> None:
         """Follows the watch until cancelled. Errors of the API are waited out."""

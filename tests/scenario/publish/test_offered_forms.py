@@ -351,7 +351,7 @@ async def quiet_rounds(node: Node) -> None:
 
 def _looks(node: Node) -> int:
     return sum(
-        call.verb == "list" and call.resource == NODES for call in node.bench.api.faults.calls
+        call.verb == "get" and call.resource == NODES for call in node.bench.api.faults.calls
     )
 
 

@@ -207,7 +207,7 @@ async def test_c52_a_card_found_while_the_api_is_away_is_tainted_too(bench: Benc
 
 async def test_nothing_is_offered_before_other_owners_were_looked_for(bench: Bench) -> None:
     await set_node(bench, allocatable={"nvidia.com/gpu": "2"})
-    fault = bench.api.faults.fail(times=3, resource=NODES, verb="list")
+    fault = bench.api.faults.fail(times=3, resource=NODES, verb="get")
     async with offering(bench, inventory()):
         assert fault.hits == 3
         assert await _tainted(bench)
