@@ -1,4 +1,4 @@
-"""The controller process: gangs, the arbiter and the nudge wired together (`dragoon controller`).
+"""The controller process: gangs, the arbiter and the nudge wired together.
 
 Several processes may run; a Lease decides which one works. All of them keep their copies of the
 cluster current, so that another one takes over in seconds. Stop: the Lease is given back; what is
@@ -6,12 +6,9 @@ half done the next leader finds in the API.
 """
 
 import asyncio
-import contextlib
-import signal
 import time
 import uuid
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 from typing import Any, Final
 
 import structlog
@@ -19,14 +16,12 @@ import structlog
 from dragoon import __version__
 from dragoon.allocator.gang.planning import plan as gang_plan
 from dragoon.allocator.model import Slice
-from dragoon.api.gang import GangObject, Phase
+from dragoon.api.gang import GangObject
 from dragoon.app.config import parse_listen
 from dragoon.app.controller_config import ControllerConfig
-from dragoon.app.gang_reporting import GangReporter
-from dragoon.app.heap import settle_heap
-from dragoon.app.supervision import Part, keep_running
-from dragoon.errors import DragoonError
-from dragoon.gang.admission import Proof, demand_gate
+from dragoon.app.gang_reporting import GangReporter, by_phase
+from dragoon.app.gate import Gate
+from dragoon.app.supervision import Part, start
 from dragoon.gang.arbiter.watching import Arbiter
 from dragoon.gang.cleaning import Cleaning
 from dragoon.gang.controlling import GangController
@@ -43,7 +38,6 @@ from dragoon.gang.reserving import Reserving
 from dragoon.gang.tending import Tending
 from dragoon.gang.waiting.freed import FLEET, Freed
 from dragoon.gang.world import FamilyKey, Listener, World
-from dragoon.kube.connecting import connect
 from dragoon.kube.events import EventRecorder
 from dragoon.kube.leading import DEFAULT, Election, Timing
 from dragoon.kube.mirror import Change
@@ -55,8 +49,6 @@ from dragoon.telemetry.gang_metrics import GangMetrics
 _log = structlog.get_logger(__name__)
 
 COMPONENT: Final = "dragoon-controller"
-_PROOF_EVERY_S: Final = 60.0
-_PROOF_AGAIN_S: Final = 2.0
 _SETTLED_S: Final = 10.0
 """Gangs do not wait any longer for promises: without Kueue's API there are none to be seen."""
 
@@ -113,8 +105,7 @@ class Controller:
             self.world, executor, driver=config.driver_name, note=self._reporter.alone, clock=clock
         )
         self._follow_copies()
-        self._proof: Proof | None = None
-        self._problem = "the gate of gangs has not been proved yet"
+        self._gate = Gate(api, config.pod_namespace, config.proof_class)
         host, port = parse_listen(config.listen)
         self.endpoint = Endpoint(
             host, port, metrics=self.metrics, not_ready=self.not_ready, state=self.state
@@ -123,10 +114,7 @@ class Controller:
     async def run(self, stop: asyncio.Event) -> None:
         """Works until `stop` is set. Raises DragoonError when it cannot start."""
         async with self.endpoint, asyncio.TaskGroup() as group:
-            tasks = [
-                group.create_task(keep_running(part, self.metrics), name=part.name)
-                for part in self._parts()
-            ]
+            tasks = start(self._parts(), group, self.metrics)
             await stop.wait()
             _log.info("stopping: the lease is given back")
             for task in tasks:
@@ -135,7 +123,7 @@ class Controller:
     def not_ready(self) -> Sequence[str]:
         """What is missing for readiness: lists, and the gate. A standby is ready too."""
         missing = [f"{text} are not listed yet" for text in self._copies.not_synced]
-        return [*missing, *([self._problem] if self._problem else [])]
+        return [*missing, *([self._gate.problem] if self._gate.problem else [])]
 
     def state(self) -> Mapping[str, Any]:
         """What /debug/state shows."""
@@ -144,9 +132,9 @@ class Controller:
             "driver": self._config.driver_name,
             "leading": self._election.is_leading,
             "leader": self._election.leader,
-            "gate": self._problem or "proved",
-            "finalizerByPolicy": self._proof.finalizer if self._proof else None,
-            "gangs": self._by_phase(),
+            "gate": self._gate.problem or "proved",
+            "finalizerByPolicy": self._gate.proof.finalizer if self._gate.proof else None,
+            "gangs": by_phase(self._copies.gangs.values()),
             "waiting": len(self._queue),
             "copies": {
                 resource.plural: {
@@ -242,6 +230,16 @@ class Controller:
             Part("leading", self._stand),
         )
 
+    def _parts_of_leader(self) -> tuple[Part, ...]:
+        return (
+            *((Part("kueue", self._kueue.run),) if self._config.kueue == "auto" else ()),
+            Part("gangs", self._place),
+            Part("reserving", self._reserving.run),
+            Part("arbiter", self._arbiter.run),
+            Part("sweep", self._cleaning.run),
+            Part("tending", self._tending.run),
+        )
+
     async def _stand(self) -> None:
         """Stands for election once the copies are there, and works while elected."""
         await self._copies.synced()
@@ -255,15 +253,7 @@ class Controller:
             await self._copies.refresh()
             await self._provisioning.settled()
             async with asyncio.TaskGroup() as group:
-                for part in (
-                    *((Part("kueue", self._kueue.run),) if self._config.kueue == "auto" else ()),
-                    Part("gangs", self._place),
-                    Part("reserving", self._reserving.run),
-                    Part("arbiter", self._arbiter.run),
-                    Part("sweep", self._cleaning.run),
-                    Part("tending", self._tending.run),
-                ):
-                    group.create_task(keep_running(part, self.metrics), name=part.name)
+                start(self._parts_of_leader(), group, self.metrics)
         finally:
             self.metrics.leading(now=False)
 
@@ -276,27 +266,8 @@ class Controller:
     async def _prove(self) -> None:
         """Proves now and then that pods of gangs are held."""
         while True:
-            self.metrics.gangs(self._by_phase())
-            try:
-                self._proof = await demand_gate(
-                    self._api, self._config.pod_namespace, self._config.proof_class
-                )
-            except DragoonError as error:
-                if self._problem != str(error):
-                    _log.error("the gate is not proved", code=error.code, error=str(error))
-                self._problem = str(error)
-            else:
-                if self._problem:
-                    _log.info("the gate holds", finalizer_by_policy=self._proof.finalizer)
-                self._problem = ""
-            await asyncio.sleep(_PROOF_AGAIN_S if self._problem else _PROOF_EVERY_S)
-
-    def _by_phase(self) -> dict[str, int]:
-        counts = dict.fromkeys(map(str, Phase), 0)
-        for one in self._copies.gangs.values():
-            if one.status.phase is not None:
-                counts[one.status.phase] += 1
-        return counts
+            self.metrics.gangs(by_phase(self._copies.gangs.values()))
+            await asyncio.sleep(await self._gate.prove())
 
     def _slice(self, change: Change[Slice]) -> None:
         for one in (change.old, change.new):
@@ -323,15 +294,3 @@ class Controller:
 
     def _swept(self) -> None:
         self._cleaning.changed()
-
-
-async def serve(config: ControllerConfig) -> None:
-    """The controller from its settings until SIGTERM or SIGINT."""
-    stop = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, stop.set)
-    async with contextlib.AsyncExitStack() as stack:
-        api = await connect(Path(config.kubeconfig) if config.kubeconfig else None)
-        stack.push_async_callback(api.close)
-        await Controller(config, api=api, listed=settle_heap).run(stop)

@@ -1,5 +1,6 @@
 """What happens in the controller, told to events, metrics and logs."""
 
+from collections.abc import Iterable
 from typing import Any, Final
 
 import structlog
@@ -7,7 +8,7 @@ import structlog
 from dragoon.allocator.contention import Contention
 from dragoon.allocator.gang.model import GangPlan, NoRoom, Outcome
 from dragoon.api import gang
-from dragoon.api.gang import GangObject
+from dragoon.api.gang import GangObject, Phase
 from dragoon.errors import DragoonError
 from dragoon.gang.discovering.checking import Fault
 from dragoon.gang.kueue.apis import LATEST
@@ -23,6 +24,15 @@ _log = structlog.get_logger(__name__)
 
 _ACTION: Final = "Placing"
 _REMEMBERED: Final = 10_000
+
+
+def by_phase(gangs: Iterable[GangObject]) -> dict[str, int]:
+    """How many gangs are in each phase."""
+    counts = dict.fromkeys(map(str, Phase), 0)
+    for one in gangs:
+        if one.status.phase is not None:
+            counts[one.status.phase] += 1
+    return counts
 
 
 class GangReporter:

@@ -1,4 +1,4 @@
-"""The node process: GPUs, slices and the kubelet wired together (`dragoon plugin`).
+"""The node process: GPUs, slices and the kubelet wired together.
 
 Start: what cannot be served at all ends the process with its reason (settings, no driver, folders
 that cannot be written). Then the kubelet is served, whether the API server answers or not, and
@@ -8,8 +8,6 @@ the next instance takes them over.
 """
 
 import asyncio
-import contextlib
-import signal
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -20,21 +18,25 @@ import structlog
 
 from dragoon import __version__
 from dragoon.app import config as settings
-from dragoon.app import enforcing, hardware, preparing, publishing
+from dragoon.app import enforcing, preparing, published, publishing
 from dragoon.app.afterwards import Afterwards
 from dragoon.app.auditing import AuditReporter
 from dragoon.app.config import PluginConfig
 from dragoon.app.freshness import FreshInventory
 from dragoon.app.health import HealthFile, NodeHealth
 from dragoon.app.reporting import Audience, Reporter
-from dragoon.app.supervision import Part, keep_running
+from dragoon.app.starting import (
+    FIRST_LOOK_SECONDS,
+    check_kubelet_root,
+    look_first,
+    waits_for_driver,
+)
+from dragoon.app.supervision import Part, start
 from dragoon.app.telling import Telling
-from dragoon.errors import DriverMissingError, HardwareError, KubeletError
 from dragoon.gpu.model import PciAddress
 from dragoon.gpu.port import Gpus, MemoryLimits, MigCards, Processes
 from dragoon.gpu.watching import InventoryWatch
 from dragoon.health.watching import Sources as HealthSources
-from dragoon.kube.connecting import connect
 from dragoon.kube.events import EventRecorder
 from dragoon.kube.port import Api
 from dragoon.kubelet.serving import KubeletPlugin
@@ -56,8 +58,6 @@ from dragoon.telemetry.metrics import Metrics
 _log = structlog.get_logger(__name__)
 
 COMPONENT: Final = "dragoon-plugin"
-FIRST_LOOK_SECONDS: Final = 10.0
-"""A driver that hangs for longer must not keep claims from being unprepared."""
 # asyncio takes as many as there are CPUs, and four. These wait, for disks and for locks: with two
 # CPUs the effects of eight claims would wait for each other.
 _THREADS: Final = 32
@@ -136,18 +136,15 @@ class Plugin:
 
         loaded: called when all is there that stays, just before the kubelet is served.
         """
-        self._check_kubelet_root()
+        check_kubelet_root(self._config)
         asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(_THREADS, "blocking"))
-        await self._look_first()
+        await look_first(self._config, self._watch, self._first_look)
         if self._health:
             await self._health.start()
         await self._engine.start()
         loaded()
         async with self.endpoint, self._kubelet, asyncio.TaskGroup() as group:
-            tasks = [
-                group.create_task(keep_running(part, self.metrics), name=part.name)
-                for part in self._parts()
-            ]
+            tasks = start(self._parts(), group, self.metrics)
             await stop.wait()
             _log.info("stopping: slices and prepared claims stay")
             await self._kubelet.stop()
@@ -161,37 +158,28 @@ class Plugin:
         missing = []
         if not self._kubelet.registered:
             missing.append(f"not registered with the kubelet: {self._kubelet.registration.reason}")
-        if self._publisher.state.generation is None and not self._waits_for_driver():
+        if self._publisher.state.generation is None and not waits_for_driver(
+            self._config, self._watch
+        ):
             error = self._publisher.state.error
             missing.append(f"no slices published yet{f': {error}' if error else ''}")
         return missing
 
     def state(self) -> Mapping[str, Any]:
         """What /debug/state shows."""
-        published, inventory = self._publisher.state, self._watch.current
+        inventory = self._watch.current
         return {
             "version": __version__,
             "driver": self._config.driver_name,
             "node": self._config.node_name,
             "registered": self._kubelet.registered,
             "registration": self._kubelet.registration.reason or "registered",
-            "slices": {
-                "generation": published.generation,
-                "current": published.current,
-                "devices": published.devices,
-                "leftOut": list(published.left_out),
-                "error": str(published.error) if published.error else None,
-            },
             "gpus": len(inventory.gpus) if inventory else None,
             "lost": [str(card.address) for card in inventory.lost] if inventory else None,
             "hardware": str(self._watch.error) if self._watch.error else None,
-            "forms": list(self._offering.wanted.wishes.forms),
-            "formsFrom": self._offering.wanted.source,
-            "leaving": list(self._offering.leaving),
-            "problems": list(self._offering.problems),
+            **published.shown(self._publisher.state, self._offering),
             "blocked": self._telling.state(),
             "health": self._health.state() if self._health else [],
-            "otherOwners": [owner.name for owner in self._offering.owners],
         }
 
     def _offer(self, api: Api, mig: MigCards | None) -> Offering:
@@ -306,58 +294,7 @@ class Plugin:
     def _prepared_entry(self, uid: str) -> Entry | None:
         return self._engine.prepared_entry(uid)
 
-    def _check_kubelet_root(self) -> None:
-        """The journal lies below it by default, and would make a folder that nobody looks at."""
-        root = Path(self._config.kubelet_root)
-        if not root.is_dir():
-            raise KubeletError(
-                f"kubeletRoot: {root} is not a folder",
-                hint="set it to the kubelet's --root-dir, and mount it in a container",
-            )
-
-    def _waits_for_driver(self) -> bool:
-        """Whether there is nothing to publish, and that is fine here."""
-        missing = isinstance(self._watch.error, DriverMissingError)
-        return missing and self._watch.current is None and self._config.without_driver == "wait"
-
-    async def _look_first(self) -> None:
-        """No driver is an end, unless it is waited for; one that fails or hangs may come back."""
-        try:
-            async with asyncio.timeout(self._first_look):
-                await self._watch.look()
-        except DriverMissingError:
-            if not self._waits_for_driver():
-                raise
-            _log.info("no NVIDIA driver on this node: nothing is published until there is one")
-        except (HardwareError, TimeoutError) as error:
-            _log.warning("starting without a look at the GPUs", error=str(error) or "no answer")
-
     async def _follow_registration(self) -> None:
         async for state in self._kubelet.registration_changes():
             self.metrics.registered(state.registered)
             self._publisher.allow(state.registered)
-
-
-async def serve(config: PluginConfig) -> None:
-    """The node process from its settings until SIGTERM or SIGINT."""
-    settings.check_plugin(config)
-    stop = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, stop.set)
-    async with contextlib.AsyncExitStack() as stack:
-        gpus = hardware.gpus_of(config)
-        stack.push_async_callback(asyncio.to_thread, gpus.close)
-        api = await connect(Path(config.kubeconfig) if config.kubeconfig else None)
-        stack.push_async_callback(api.close)
-        plugin = Plugin(
-            config,
-            gpus=gpus,
-            api=api,
-            mig=gpus.mig,
-            limits=gpus.limits,
-            processes=gpus.processes,
-            health=HealthSources(gpus.events, gpus.conditions, gpus.mig),
-            proc_root=gpus.roots.proc,
-        )
-        await plugin.run(stop)

@@ -5,7 +5,7 @@ cancellation ends a part.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
 from typing import Final, NoReturn
 
@@ -35,6 +35,13 @@ class Clock:
 
     now: Callable[[], float] = lambda: asyncio.get_running_loop().time()
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
+
+
+def start(
+    parts: Iterable[Part], group: asyncio.TaskGroup, metrics: Metrics
+) -> list[asyncio.Task[NoReturn]]:
+    """Keeps each of them running, as a task of the group."""
+    return [group.create_task(keep_running(part, metrics), name=part.name) for part in parts]
 
 
 async def keep_running(

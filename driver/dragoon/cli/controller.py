@@ -18,6 +18,6 @@ def command(**options: Any) -> None:
     flags = {name: value for name, value in options.items() if name != "file"}
     found = controller_config.load(flags, os.environ, file=options["file"])
     logs.configure(form=found.log_format, level=found.log_level)
-    from dragoon.app import controller  # noqa: PLC0415 - a second; wrong settings are told before
+    from dragoon.app import controller_process  # noqa: PLC0415 - a second; wrong settings are told before
 
-    asyncio.run(controller.serve(found))
+    asyncio.run(controller_process.serve(found))

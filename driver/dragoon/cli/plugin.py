@@ -16,6 +16,6 @@ def command(**options: Any) -> None:
     """Run the node process: publish this node's GPUs and prepare claims for its kubelet."""
     found = config.check_plugin(settings.load(options))
     logs.configure(form=found.log_format, level=found.log_level)
-    from dragoon.app import plugin  # noqa: PLC0415 - a second; wrong settings are told before
+    from dragoon.app import plugin_process  # noqa: PLC0415 - a second; wrong settings are told before
 
-    asyncio.run(plugin.serve(found))
+    asyncio.run(plugin_process.serve(found))
