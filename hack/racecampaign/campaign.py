@@ -5,6 +5,7 @@ import random
 import time
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import suppress
+from pathlib import Path
 from typing import Any, Final
 
 from dragoon.api import gang
@@ -12,10 +13,14 @@ from dragoon.errors import ApiConflictError, ApiError
 from dragoon.kube.client import KubeClient
 from dragoon.kube.port import CLAIMS, GANGS, NAMESPACES, NODES, PODS, TAINT_RULES, Object
 from racecampaign.crowd import Crowd, Wish, wishes
+from racecampaign.guarding import let_go
 from racecampaign.hands import Hands
+from racecampaign.history import write
+from racecampaign.objects import allocated, is_alive
 from racecampaign.proxy import Moment
 from racecampaign.reaching import Reach, delete
-from racecampaign.witness import Witness, allocated, is_alive
+from racecampaign.wholeness import partial_gangs
+from racecampaign.witness import Witness
 from testbed.fleet import Fleet
 
 _STORM_S: Final = 6.0
@@ -31,7 +36,11 @@ Say = Callable[[str], None]
 
 
 class Run:
-    """In one namespace of its own. room: GPUs of the cluster."""
+    """In one namespace of its own.
+
+    room: GPUs of the cluster. keep: the folder for the histories of runs in which something was
+    wrong.
+    """
 
     def __init__(
         self,
@@ -46,6 +55,7 @@ class Run:
         fleet: Fleet,
         nodes: Sequence[str],
         room: int,
+        keep: Path | None = None,
     ) -> None:
         self._client = client
         self._reach = reach
@@ -54,7 +64,9 @@ class Run:
         self._rng = rng
         self._namespace = name
         self._room = room
+        self._keep = keep
         self._wishes = tuple(wishes(rng, room))
+        self._sizes = {wish.name: wish.size for wish in self._wishes}
         self._crowd = Crowd(client, name, rng)
         self._fleet = fleet
         self._nodes = nodes
@@ -78,7 +90,10 @@ class Run:
         await self._crowd.leave()
         wrong = await self._all_run()
         wrong += await self._nothing_left()
-        return wrong + self._witness.found[before:]
+        wrong += self._witness.found[before:]
+        wrong += await self._judged(wrong)
+        await self._leave()
+        return wrong
 
     async def _begin(self) -> None:
         meta = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": self._namespace}}
@@ -196,10 +211,19 @@ class Run:
         for wish in self._wishes:
             await self._delete_job(wish.name)
         gone = await self._eventually(self._is_empty)
-        wrong = [] if gone else [f"{self._namespace}: left {'; '.join(await self._leftovers())}"]
+        return [] if gone else [f"{self._namespace}: left {'; '.join(await self._leftovers())}"]
+
+    async def _judged(self, wrong: list[str]) -> list[str]:
+        """What was wrong in the history of the run, which is kept if anything was."""
+        history = await self._witness.all_of(self._namespace)
+        found = partial_gangs(history, self._sizes) + let_go(history)
+        if self._keep is not None and (found or wrong):
+            await asyncio.to_thread(write, history, self._keep / f"{self._namespace}.jsonl")
+        return found
+
+    async def _leave(self) -> None:
         with suppress(ApiConflictError):
             await self._client.delete(NAMESPACES, self._namespace)
-        return wrong
 
     async def _delete_job(self, name: str) -> None:
         """Its pods go with it: through the garbage collector, as kubectl does it."""

@@ -32,6 +32,7 @@ def options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--runs", type=int, default=20)
     parser.add_argument("--nodes", type=int, default=6)
     parser.add_argument("--name", default="race", help="name of the cluster")
+    parser.add_argument("--keep", type=Path, help="a folder for the histories of violations")
 
 
 def run(chosen: argparse.Namespace) -> int:
@@ -79,6 +80,7 @@ async def _races(
                     fleet=fleet,
                     nodes=names,
                     room=chosen.nodes * _GPUS,
+                    keep=chosen.keep,
                 )
                 found = await one.run(_say)
                 for problem in found:

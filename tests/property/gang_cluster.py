@@ -1,12 +1,13 @@
 """A small cluster for gangs: nodes with GPUs, a claim controller, a Job controller, kubelets."""
 
+from contextlib import suppress
 from itertools import count
 from random import Random
 from typing import Any
 
 from dragoon.api.gang import GATE, LABEL
 from dragoon.api.names import DRIVER_NAME, FINALIZER
-from dragoon.errors import DragoonError
+from dragoon.errors import ApiNotFoundError, DragoonError
 from dragoon.kube.memory import MemoryApi
 from dragoon.kube.port import CLAIMS, GANGS, JOBS, NODES, PODS, SLICES
 from tests.property.gang_scheduler import Device, Raw, Scheduler, claims_of, devices_of
@@ -21,7 +22,7 @@ class Cluster:
     """
 
     def __init__(self, rng: Random, *, nodes: int = 2, gpus: int = 2, cpu: int = 8) -> None:
-        self.api = MemoryApi()
+        self.api = MemoryApi(history=1_000_000)
         self.rng = rng
         self.scheduler = Scheduler(self.api, rng)
         self.prepared: dict[Device, str] = {}
@@ -32,18 +33,22 @@ class Cluster:
 
     async def start(self) -> None:
         """Nodes and slices."""
+        await self.find_nodes()
         for index in range(self._nodes):
-            node = f"node-{index}"
-            await self.api.create(
-                NODES,
-                {
-                    "apiVersion": "v1",
-                    "kind": "Node",
-                    "metadata": {"name": node},
-                    "status": {"cpu": self._cpu},
-                },
-            )
-            await self.api.create(SLICES, slice_of(node, self._gpus))
+            await self.api.create(SLICES, slice_of(f"node-{index}", self._gpus))
+
+    async def find_nodes(self) -> None:
+        """Makes the Nodes that are missing."""
+        there = {node["metadata"]["name"] for node in (await self.api.list(NODES)).items}
+        for name in sorted({f"node-{index}" for index in range(self._nodes)} - there):
+            meta, status = {"name": name}, {"cpu": self._cpu}
+            body = {"apiVersion": "v1", "kind": "Node", "metadata": meta, "status": status}
+            await self.api.create(NODES, body)
+
+    async def lose_node(self, name: str) -> None:
+        """Somebody deletes a Node, if it is there."""
+        with suppress(ApiNotFoundError):
+            await self.api.delete(NODES, name)
 
     async def create_gang(self, size: int, *, job: bool = True, gpus: int = 1) -> Raw:
         """A Gang, and its Job, or bare pods."""

@@ -15,7 +15,9 @@ from dragoon.api.gang_plan import Step
 from dragoon.gang.protocol.actions import DeleteRule
 from dragoon.gang.protocol.model import Kind
 from dragoon.kube.port import CLAIMS, GANGS, JOBS, TAINT_RULES, Resource
+from racecampaign.wholeness import partial_gangs
 from tests.property.gang_cluster import NAMESPACE, Cluster
+from tests.property.gang_history import history
 from tests.property.gang_pilot import Pilot
 from tests.property.gang_scheduler import Raw, devices_of
 
@@ -146,6 +148,19 @@ class Run:
         if strangers:
             await self.cluster.delete(self.rng.choice(strangers))
 
+    async def _node_goes(self) -> None:
+        """A Node is deleted; its slices stay, as for a while they do."""
+        await self.cluster.lose_node(f"node-{self.rng.randrange(2)}")
+
+    async def _node_comes(self) -> None:
+        await self.cluster.find_nodes()
+
+    async def _two_members_go(self) -> None:
+        """The owner makes them again, before anybody has freed what they had."""
+        for _ in range(2):
+            await self._member_ends()
+        await self.cluster.job_controller()
+
     async def _member_ends(self) -> None:
         """A member of a Job is deleted, or fails."""
         crew = await self.cluster.crew()
@@ -216,6 +231,7 @@ class Run:
 
     async def calm(self) -> None:
         """No more races: strangers end, everybody gets to do what is to be done."""
+        await self.cluster.find_nodes()
         await self.pilot.informers()
         await self.pilot.reserve()
         for pod in await self.cluster.strangers():
@@ -283,6 +299,9 @@ _WEIGHTS = {
     "arbiter": 2,
     "sweep": 1,
     "member_ends": 1,
+    "two_members_go": 1,
+    "node_goes": 1,
+    "node_comes": 2,
     "reserve": 2,
     "unreserve": 1,
 }
@@ -302,6 +321,9 @@ async def _lives(
     await run.calm()
     assert await run._is_still(), await _story(run)
     await _end(run)
+    if not run.bound:
+        # Whatever each check saw between two steps: now the whole history is judged.
+        assert partial_gangs(await history(run.cluster.api, NAMESPACE), {"crew": size}) == []
     return run
 
 

@@ -1,86 +1,71 @@
-"""What the witness of the race campaign calls a partial gang, and what it does not."""
+"""How the witness sees all that happened, and what it says of devices that are held twice."""
+
+import asyncio
+from contextlib import suppress
+
+import pytest
 
 from dragoon.kube.memory import MemoryApi
-from dragoon.kube.port import CLAIMS, PODS, Object
-from racecampaign.witness import Key, Witness
-
-SIZE = 3
-
-
-class Scene:
-    """A gang of three as the watches show it."""
-
-    def __init__(self) -> None:
-        self.witness = Witness(MemoryApi())  # type: ignore[arg-type]  # nothing is asked here
-
-    def member(self, name: str, *, devices: bool, node: str = "") -> None:
-        meta = {
-            "namespace": "team",
-            "name": name,
-            "uid": name,
-            "labels": {"dragoon.dev/gang": "crew"},
-            "annotations": {"dragoon.dev/gang-size": str(SIZE)},
-        }
-        spec = {"resourceClaims": [{"name": "gpu", "resourceClaimName": name}], "nodeName": node}
-        self._put(PODS, {"metadata": meta, "spec": spec, "status": {"phase": "Pending"}})
-        result = {"driver": "d", "pool": "p", "device": name}
-        status = {"allocation": {"devices": {"results": [result]}}} if devices else {}
-        claim = {"namespace": "team", "name": name, "uid": name}
-        self._put(CLAIMS, {"metadata": claim, "status": status})
-
-    def gone(self, name: str) -> None:
-        for resource in (PODS, CLAIMS):
-            self.witness.objects[resource].pop(Key("team", name, name))
-
-    def found(self) -> list[str]:
-        self.witness.look()
-        return self.witness.found
-
-    def _put(self, resource: object, body: Object) -> None:
-        name = body["metadata"]["name"]
-        self.witness.objects[resource][Key("team", name, name)] = body  # type: ignore[index]
+from dragoon.kube.port import CLAIMS, PODS, TAINT_RULES, Object
+from racecampaign.history import Event, revision_of
+from racecampaign.witness import ACTED_WITHIN_S, Witness
 
 
-def test_a_member_that_is_bound_while_another_never_had_devices_is_a_partial_gang() -> None:
-    scene = Scene()
-    for name in ("a", "b", "c"):
-        scene.member(name, devices=name == "a", node="n" if name == "a" else "")
-    (told,) = scene.found()
-    assert "'b', 'c'" in told
-    assert "1 of 3 had devices" in told
+def _pod(name: str) -> Object:
+    meta = {"namespace": "team", "name": name}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": {"containers": []}}
 
 
-def test_members_that_wait_or_have_all_that_they_need_are_none() -> None:
-    scene = Scene()
-    for name in ("a", "b", "c"):
-        scene.member(name, devices=False)
-    assert scene.found() == []
-    for name in ("a", "b", "c"):
-        scene.member(name, devices=True)
-    assert scene.found() == []
-    scene.member("a", devices=True, node="n")
-    assert scene.found() == []
+async def test_all_that_happened_in_a_namespace_is_told_up_to_the_question() -> None:
+    api = MemoryApi()
+    before = await api.create(PODS, _pod("before"))
+    witness = Witness(api)  # type: ignore[arg-type]  # the port is enough for it
+    watching = asyncio.create_task(witness.run())
+    try:
+        await witness.history.seen({PODS: revision_of(before)})
+        await api.create(PODS, _pod("a"))
+        await api.delete(PODS, "a", namespace="team")
+        async with asyncio.timeout(5):
+            history = await witness.all_of("team")
+    finally:
+        watching.cancel()
+        with suppress(asyncio.CancelledError):
+            await watching
+    told = [(one.object["metadata"]["name"], one.kind) for one in history if one.resource == PODS]
+    assert told[:3] == [("before", "ADDED"), ("a", "ADDED"), ("a", "DELETED")]
 
 
-def test_a_member_deleted_after_all_had_devices_is_replaced_while_the_others_start() -> None:
-    scene = Scene()
-    for name in ("a", "b", "c"):
-        scene.member(name, devices=True)
-    scene.witness.look()
-    scene.gone("c")
-    scene.member("c2", devices=False)
-    scene.member("a", devices=True, node="n")
-    assert scene.found() == []
+def _held(name: str, *, device: str) -> Event:
+    meta = {"namespace": "team", "name": name, "uid": name, "resourceVersion": "1"}
+    result = {"driver": "d", "pool": "p", "device": device}
+    status = {"allocation": {"devices": {"results": [result]}}}
+    return Event.of(CLAIMS, "ADDED", {"metadata": meta, "status": status})
 
 
-def test_a_round_that_was_taken_back_does_not_count() -> None:
-    scene = Scene()
-    for name in ("a", "b"):
-        scene.member(name, devices=True)
-    scene.member("c", devices=False)
-    scene.witness.look()
-    for name in ("a", "b"):
-        scene.member(name, devices=False)
-    scene.witness.look()
-    scene.member("c", devices=True, node="n")
-    assert len(scene.found()) == 1
+def test_devices_that_are_held_twice_are_counted_once_each() -> None:
+    witness = Witness(MemoryApi())  # type: ignore[arg-type]  # nothing is asked here
+    for name, device in (("one", "gpu-0"), ("two", "gpu-0"), ("three", "gpu-0"), ("four", "gpu-1")):
+        witness.see(_held(name, device=device))
+        witness.look()
+    assert (witness.overlaps, witness.found) == (1, [])
+
+
+@pytest.mark.parametrize("is_ruled", [False, True])
+def test_somebody_has_to_act_on_a_device_that_is_held_twice_before_long(*, is_ruled: bool) -> None:
+    now = 0.0
+    witness = Witness(MemoryApi(), clock=lambda: now)  # type: ignore[arg-type]  # nothing is asked
+    for name in ("one", "two"):
+        witness.see(_held(name, device="gpu-0"))
+    witness.look()
+    if is_ruled:
+        meta = {"name": "guard", "uid": "guard", "resourceVersion": "2"}
+        rule = {"metadata": meta, "spec": {"deviceSelector": {"driver": "d", "pool": "p"}}}
+        witness.see(Event.of(TAINT_RULES, "ADDED", rule))
+    now = ACTED_WITHIN_S
+    witness.look()
+    assert witness.found == []
+    now = ACTED_WITHIN_S + 1
+    witness.look()
+    witness.look()
+    told = "device gpu-0 of p: held twice, and no rule after 5 s; held by team/one, team/two"
+    assert witness.found == ([] if is_ruled else [told])
