@@ -50,10 +50,11 @@ def fence(view: GangView, plan: Plan, settings: Settings) -> tuple[Action, ...]:
         return extra
     if plan.fenced:
         return advance(view, plan, Step.WAIT)
-    until = view.now + timedelta(seconds=longest_wait(view.backlog, settings))
-    stands = msgspec.structs.replace(plan, fenced=moment(view.now), wait_until=stamp(until))
+    seconds = longest_wait(view.backlog, settings)
+    until = stamp(view.now + timedelta(seconds=seconds))
+    stands = msgspec.structs.replace(plan, fenced=moment(view.now), wait_until=until)
     # The rules stand now: what it takes to journal that is time waited.
-    return (*_start_wait(view, stands, settings), *advance(view, stands, Step.WAIT))
+    return (_start_wait(view, stands, seconds), *advance(view, stands, Step.WAIT))
 
 
 def unfenced(plan: Plan) -> Plan:
@@ -86,16 +87,16 @@ def wait(view: GangView, plan: Plan, settings: Settings) -> tuple[Action, ...]:
         return _look_again(view, plan)
     begun = _running_wait(view, plan)
     if begun is None:
-        return _start_wait(view, plan, settings)
+        return (_start_wait(view, plan, longest_wait(view.backlog, settings)),)
     wake = _wake(view, begun, settings)
     if view.tick < wake:
         return (*nominations(view, plan), WaitUntil(wake))
     return _look_again(view, plan)
 
 
-def _start_wait(view: GangView, plan: Plan, settings: Settings) -> tuple[Action, ...]:
-    until = view.tick + longest_wait(view.backlog, settings)
-    return (StartWait(Wait(plan.fenced, view.tick, until, view.backlog.pending)),)
+def _start_wait(view: GangView, plan: Plan, seconds: float) -> StartWait:
+    """seconds: how long it lasts at most."""
+    return StartWait(Wait(plan.fenced, view.tick, view.tick + seconds, view.backlog.pending))
 
 
 def _running_wait(view: GangView, plan: Plan) -> Wait | None:
