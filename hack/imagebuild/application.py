@@ -1,5 +1,8 @@
 """The Python packages of the image: the lock file's, each with its hash, the project's wheel."""
 
+import base64
+import csv
+import hashlib
 import os
 import platform
 import shutil
@@ -43,15 +46,43 @@ def fill_dependencies(root: Path, scratch: Path, *, wanted: str, python: str) ->
     listed = scratch / "requirements.txt"
     listed.write_text(wanted, "utf-8")
     target = root / APP
-    _uv(
-        *("pip", "install", "--quiet", "--target", str(target), "--link-mode", "copy"),
-        *("--python-version", python, "--python-platform", f"{platform.machine()}-manylinux_2_28"),
-        *("--require-hashes", "--only-binary", ":all:", "--no-deps", "-r", str(listed)),
-        folder=scratch,
-    )
+    # uv's cache shares its files with environments, in which others may change them: as a machine
+    # does that adds its own authority to certifi's. Hashes are checked only when it downloads.
+    for more in ((), ("--no-cache",)):
+        shutil.rmtree(target, ignore_errors=True)
+        _uv(
+            *("pip", "install", "--quiet", "--target", str(target), "--link-mode", "copy", *more),
+            *("--python-version", python),
+            *("--python-platform", f"{platform.machine()}-manylinux_2_28"),
+            *("--require-hashes", "--only-binary", ":all:", "--no-deps", "-r", str(listed)),
+            folder=scratch,
+        )
+        if not (changed := changed_files(target)):
+            break
+    else:
+        raise ClusterError(f"not as their wheels say: {', '.join(changed)}")
     # Commands of the dependencies, which start with the path of this machine's Python.
     shutil.rmtree(target / "bin", ignore_errors=True)
     _forget_installer(target)
+
+
+def changed_files(target: Path) -> list[str]:
+    """The files of installed wheels that are not as their wheel's RECORD says (PEP 376, 427)."""
+    found = []
+    for record in sorted(target.glob("*.dist-info/RECORD")):
+        for name, digest, _ in csv.reader(record.read_text("utf-8").splitlines()):
+            method, _, expected = digest.partition("=")
+            if method and _digest(target / name, method) != expected:
+                found.append(name)
+    return found
+
+
+def _digest(path: Path, method: str) -> str:
+    """As RECORD has it; empty where there is no file."""
+    if not path.is_file():
+        return ""
+    made = hashlib.new(method, path.read_bytes()).digest()
+    return base64.urlsafe_b64encode(made).decode().rstrip("=")
 
 
 def leave_out(root: Path, patterns: Sequence[str]) -> None:
