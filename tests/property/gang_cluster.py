@@ -113,16 +113,17 @@ class Cluster:
 
     # The parts that run by themselves.
 
-    async def claim_controller(self) -> None:
+    async def claim_controller(self, *, frees: bool = True) -> None:
         """Makes claims of templates; frees, and deletes, those whose consumers are gone.
 
-        Claims of bound pods that are allocated and not reserved it reserves.
+        frees: whether it has come to that. Claims of bound pods that are allocated and not
+        reserved it reserves.
         """
         pods = {pod["metadata"]["uid"]: pod for pod in (await self.api.list(PODS)).items}
         for pod in pods.values():
             if pod["spec"]["gpus"] and not claims_of(pod):
                 await self._make_claim(pod)
-        for claim in (await self.api.list(CLAIMS)).items:
+        for claim in (await self.api.list(CLAIMS)).items if frees else ():
             await self._tidy(claim, pods)
         for pod in pods.values():
             if pod["spec"].get("nodeName") and pod["status"]["phase"] == "Pending":

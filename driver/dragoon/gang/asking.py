@@ -21,6 +21,7 @@ from dragoon.api.names import TAINT_GANG_ONLY
 from dragoon.errors import InvalidInputError
 from dragoon.gang.protocol.actions import RequestPlan
 from dragoon.gang.protocol.model import Member, Ref
+from dragoon.gang.protocol.returning import places
 from dragoon.gang.records import PodRecord, Raw
 
 Lookup = Callable[[str, str], Raw | None]
@@ -110,7 +111,7 @@ def _places(scene: Scene) -> dict[str, Slot]:
     plan = scene.plan
     if plan is None:
         return {}
-    left = {one.slot: one.node for one in plan.held if one.slot and one.vacated}
+    left = places(plan)
     found = {
         member.ref.uid: Slot(left[member.slot]) for member in scene.members if member.slot in left
     }
@@ -246,3 +247,22 @@ def misfits(
         for name, amount in ask.requests.items():
             left[name] = left.get(name, 0) - amount
     return found
+
+
+def closed(
+    gang: GangObject,
+    pods: Iterable[tuple[PodRecord, str]],
+    nodes: Iterable[NodeFacts],
+    now: datetime,
+) -> frozenset[str]:
+    """UIDs of pods that the node of the one that went before them does not take any more.
+
+    pods: with the names of these nodes. nodes: those that there are.
+    """
+    avoided = {one.node for one in gang.status.avoided if datetime.fromisoformat(one.until) > now}
+    facts = {one.name: one for one in nodes}
+    return frozenset(
+        pod.uid
+        for pod, node in pods
+        if node in avoided or node not in facts or fit.refusal(pod_ask(_raw(pod)), facts[node])
+    )

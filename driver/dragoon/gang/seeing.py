@@ -13,7 +13,8 @@ from dragoon.gang import asking
 from dragoon.gang.discovering.grouping import slot_of
 from dragoon.gang.protocol import viewing
 from dragoon.gang.protocol.facts import pool_id
-from dragoon.gang.protocol.model import Backlog, GangView, Kind, Settings
+from dragoon.gang.protocol.model import Backlog, GangView, Kind, Member, Settings
+from dragoon.gang.protocol.returning import places
 from dragoon.gang.questions import Questions
 from dragoon.gang.records import JobRecord, PodRecord
 from dragoon.gang.remembering import Case, Memory
@@ -95,6 +96,7 @@ class Seeing:
             plan=plan,
             planned=planned,
             misfits=self._misfits(plan, pods) if listed else {},
+            closed=self._closed(gang, members, pods),
             listed=listed,
             wait=memory.wait,
             proposal=memory.proposal,
@@ -123,6 +125,21 @@ class Seeing:
         if plan is None or plan.step is not Step.VERIFY:
             return {}
         return asking.misfits(plan, pods, self._nodes_without(plan, pods))
+
+    def _closed(
+        self, gang: GangObject, members: Iterable[Member], pods: Mapping[str, PodRecord]
+    ) -> frozenset[str]:
+        """Successors that cannot come back to where the one before them was."""
+        nodes = places(gang.status.plan)
+        found = [
+            (pods[one.ref.uid], nodes[one.slot])
+            for one in members
+            if one.gated and one.is_alive and one.slot in nodes
+        ]
+        if not found:
+            return frozenset()
+        facts = self._world.node_facts(names={node for _, node in found})
+        return asking.closed(gang, found, facts, self._now())
 
     def _nodes_without(self, plan: Plan, pods: Mapping[str, PodRecord]) -> Mapping[str, NodeFacts]:
         """What the planned nodes are without the pods of the plan, by name."""

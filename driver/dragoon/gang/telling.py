@@ -56,7 +56,8 @@ class Telling:
         if gang is None or gang.uid != case.gang.uid or gang.deleting:
             return
         for note in frozenset(notes) - memory.notes:
-            self._reporter.noted(gang, note)
+            if note.warning:
+                self._reporter.noted(gang, note)
         memory.notes = frozenset(notes)
         sight = Sight(
             gang=gang,

@@ -16,6 +16,7 @@ from dragoon.allocator.gang.model import NodeFacts
 from dragoon.allocator.gang.reading import extended_resources
 from dragoon.allocator.model import Slice
 from dragoon.allocator.usage import UNUSED
+from dragoon.api.claims import owner_pod
 from dragoon.api.gang import GangObject
 from dragoon.errors import DragoonError
 from dragoon.gang import promised
@@ -278,6 +279,15 @@ class World:
         )
         if had and not has:
             self._listener.room(freed.by_claim(had))
+            self._tell_gang_that_had(change.old or {})
+
+    def _tell_gang_that_had(self, claim: Raw) -> None:
+        """The claim of a pod that is gone is free: its successor may be waiting for the place."""
+        owner = owner_pod(claim)
+        uid = "" if owner is None else self.planned_by(owner[1])
+        for gang in self.copies.gangs.values() if uid else ():
+            if gang.uid == uid:
+                self._listener.family(FamilyKey(gang.namespace, gang.group))
 
     def _slice(self, change: Change[Slice]) -> None:
         if change.new is None:

@@ -36,7 +36,14 @@ from tests.scenario.gang.standins import ControlPlane, devices_of
 from tests.scenario.pluginbed import DRIVER
 
 SPACE = "team"
-FAST = Settings(least_wait=0.02, per_claim=0.0, least_per_claim=0.0, stuck_after=0.1, slot_grace=60)
+FAST = Settings(
+    least_wait=0.02,
+    per_claim=0.0,
+    least_per_claim=0.0,
+    stuck_after=0.1,
+    slot_grace=300,
+    return_wait=300,
+)
 # It yields for as long as a busy machine may need to free the devices of a gang one by one.
 PACE = Pace(replan=0.02, status=0.02, conflict=0.01, served=0.05, yields=15.0)
 TIMING = Timing(lease=60.0, renew=40.0, retry=0.05)

@@ -24,7 +24,13 @@ class ControlPlane:
         for informer in (self._pods, self._claims):
             informer.subscribe(lambda _change: self._changed.set())
         self.makes_claims = True
+        self.frees = True
         self.binds = True
+
+    def free_again(self) -> None:
+        """Claims are freed from now on, and those that had to be before."""
+        self.frees = True
+        self._changed.set()
 
     async def run(self) -> None:
         async with asyncio.TaskGroup() as group:
@@ -38,7 +44,8 @@ class ControlPlane:
                 await asyncio.sleep(0)  # Nothing else here ever lets the informers run.
                 for pod in self._pods.values():
                     await self._tend(pod)
-                await self._free()
+                if self.frees:
+                    await self._free()
 
     async def _tend(self, pod: Object) -> None:
         try:

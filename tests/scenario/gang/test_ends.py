@@ -10,7 +10,7 @@ from dragoon.allocator.gang.planning import plan
 from dragoon.app.gang_view import give_up
 from dragoon.errors import InvalidInputError
 from dragoon.kube.faults import Call
-from dragoon.kube.port import CLAIMS, GANGS, PODS, Object
+from dragoon.kube.port import CLAIMS, GANGS, NODES, PODS, Object
 from tests.scenario.gang.bed import SPACE, Bed, until
 
 
@@ -62,6 +62,55 @@ async def test_a_dead_member_is_replaced_on_its_place() -> None:
 
         await until("the successor is bound", back)
         assert len(await bed.allocated()) == 2
+
+
+@pytest.mark.parametrize("restarted", [1, 2])
+async def test_who_comes_before_the_claims_of_those_that_went_are_freed_gets_their_places(
+    restarted: int,
+) -> None:
+    """One member that is made again, and a gang that is started again; there is room elsewhere."""
+    async with Bed(nodes=2, gpus=2).up() as bed, bed.controller():
+        pods = await bed.job("j", 2)
+        await bed.phase("j", "Running")
+        before = await bed.bound("j")
+        assert len(set(before.values())) == 1
+        bed.plane.frees = False
+        owner = pods[0]["metadata"]["ownerReferences"][0]
+        job = {"metadata": {"name": owner["name"], "uid": owner["uid"]}}
+        for slot in range(restarted):
+            await bed.api.delete(PODS, f"j-{slot}", namespace=SPACE)
+        for slot in range(restarted):
+            await bed.pod(f"j-{slot}b", gang="j", size="2", job=job, slot=str(slot))
+
+        async def told() -> bool:
+            gang = await bed.see("j")
+            return gang is not None and "the place of pod j-0b" in gang.status.waiting_for
+
+        await until("it says what it waits for", told)
+        assert not {f"j-{slot}b" for slot in range(restarted)} & set(await bed.bound("j"))
+        bed.plane.free_again()
+        await until("all are bound", lambda: _are_bound(bed, "j", 2))
+        assert set((await bed.bound("j")).values()) == set(before.values())
+
+
+async def _are_bound(bed: Bed, gang: str, count: int) -> bool:
+    return len(await bed.bound(gang)) == count
+
+
+async def test_a_place_on_a_node_that_is_drained_is_not_waited_for() -> None:
+    async with Bed(nodes=2, gpus=2).up() as bed, bed.controller():
+        pods = await bed.job("j", 2)
+        await bed.phase("j", "Running")
+        before = await bed.bound("j")
+        bed.plane.frees = False
+        await bed.api.patch(NODES, before["j-0"], {"spec": {"unschedulable": True}})
+        await bed.api.delete(PODS, "j-0", namespace=SPACE)
+        owner = pods[0]["metadata"]["ownerReferences"][0]
+        job = {"metadata": {"name": owner["name"], "uid": owner["uid"]}}
+        await bed.pod("j-0b", gang="j", size="2", job=job, slot="0")
+        await until("the successor is bound", lambda: _are_bound(bed, "j", 2))
+        after = await bed.bound("j")
+        assert after["j-1"] == before["j-1"] != after["j-0b"]
 
 
 async def test_a_finished_gang_is_written_no_more() -> None:

@@ -63,6 +63,15 @@ def test_a_successor_is_tried_first_where_the_dead_member_was() -> None:
     assert member.slot.node == "n0"
 
 
+def test_a_node_that_would_not_take_a_successor_is_closed_to_it() -> None:
+    avoided = [{"node": "bad", "until": "2026-11-29T20:05:00Z"}]
+    own = gang(status={"avoided": avoided})
+    before = {"a": "n0", "b": "n1", "c": "bad", "d": "gone"}
+    successors = [(pod(name), node) for name, node in before.items()]
+    nodes = [NodeFacts("n0"), NodeFacts("n1", unschedulable=True), NodeFacts("bad")]
+    assert asking.closed(own, successors, nodes, NOW) == {"pod-b", "pod-c", "pod-d"}
+
+
 def test_nodes_that_failed_lately_are_left_out() -> None:
     avoided = [
         {"node": "bad", "until": "2026-11-29T20:05:00Z"},

@@ -1,10 +1,10 @@
 """The gang protocol: fence, wait, look again, commit, verify, pin, ungate, hold, undo, release.
 
 `model` has the view, `actions` what can be done, `deciding` the pure function from one to the
-other; its parts are `rounds`, `fencing`, `committing`, `holding`, `stuck` and `undoing`, with
-`facts` for what a view says and `damage` for what was given twice. `sweeping` is for what outlives
-a gang, `viewing` makes facts of raw objects, `objects` the bodies of what is written, `executing`
-writes.
+other; its parts are `rounds`, `fencing`, `committing`, `holding`, `returning`, `stuck` and
+`undoing`, with `facts` for what a view says and `damage` for what was given twice. `sweeping` is
+for what outlives a gang, `viewing` makes facts of raw objects, `objects` the bodies of what is
+written, `executing` writes.
 
 May import dragoon.allocator, dragoon.api, dragoon.errors, dragoon.gang.records, dragoon.kube. All
 but `executing` is pure. Facts were measured on a live control plane.

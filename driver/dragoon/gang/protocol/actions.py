@@ -159,7 +159,8 @@ class Nudge:
 class Note:
     """Say how the gang stands: stuck, damaged, undone. For conditions and events of the Gang.
 
-    It comes again with every look while it is so, and gives no reason for another look.
+    It comes again with every look while it is so, and gives no reason for another look. warning:
+    whether an event says it too.
     """
 
     reason: str

@@ -31,6 +31,7 @@ from dragoon.gang.protocol.facts import (
 )
 from dragoon.gang.protocol.fencing import unfenced
 from dragoon.gang.protocol.model import GangView, Member, Ref, Settings
+from dragoon.gang.protocol.returning import awaited
 from dragoon.gang.protocol.rounds import candidates, next_round, repooled
 from dragoon.gang.protocol.stuck import stuck
 from dragoon.gang.protocol.undoing import unused_claims
@@ -53,7 +54,14 @@ def hold(view: GangView, plan: Plan, settings: Settings) -> tuple[Action, ...]:
         return tidying
     if not plan.held:
         return (Journal(view.gang, None),)
-    return _evictions(view, plan) or next_round(view) or _waiting(view, plan, settings)
+    return _evictions(view, plan) or _successors(view, plan, settings)
+
+
+def _successors(view: GangView, plan: Plan, settings: Settings) -> tuple[Action, ...]:
+    """The next round, but while it waits for the places of those that went."""
+    returning = awaited(view, plan, settings)
+    begun = () if returning else next_round(view)
+    return begun or _waiting(view, plan, settings) + returning
 
 
 def _waiting(view: GangView, plan: Plan, settings: Settings) -> tuple[Action, ...]:

@@ -166,7 +166,8 @@ class GangView:
     those of this gang, and of damage in its pools. snapshot: pools and what is held of them.
     listed: this view was made from a list of all claims that began after the last write of this
     gang. misfits: planned pods that do not fit on their planned node any more, and why, by UID
-    (absent: fits). nodes: names of all nodes. wait, proposal: what this process remembers. reserved: pools
+    (absent: fits). closed: successors whom the node of the one that went does not take any more, by
+    UID. nodes: names of all nodes. wait, proposal: what this process remembers. reserved: pools
     that are kept for the gang while it waits. suspended: the owner Job's spec.suspend. owner: the
     Job to suspend, with which all members go; None where the members have another owner or none.
     While the plan says that a Job is suspended, that Job, whether it has pods or not; None where it
@@ -189,6 +190,7 @@ class GangView:
     plan: Plan | None = None
     planned: tuple[PlannedClaim, ...] = ()
     misfits: Mapping[str, str] = field(default_factory=dict)
+    closed: frozenset[str] = frozenset()
     listed: bool = False
     wait: Wait | None = None
     proposal: Proposal | None = None
@@ -215,6 +217,8 @@ class Settings:
     members with an owner are evicted one at a time when there is room elsewhere; repair_pause:
     between two; most_repairs: of one gang (each costs a Job one of its back-off limit, 6 by
     default). slot_grace: how long the devices of a dead member wait for its successor.
+    return_wait: how long, after a member went, its successor waits for them to be freed: the 30 s
+    that a pod has to end by default, and what the kubelet and the claim controller take.
     """
 
     qps: float = 50.0
@@ -226,4 +230,5 @@ class Settings:
     repair_pause: float = 60.0
     most_repairs: int = 3
     slot_grace: float = 300.0
+    return_wait: float = 45.0
     on_stuck: OnStuck = OnStuck.WAIT

@@ -12,6 +12,7 @@ from dragoon.api.gang_plan import Plan, stamp
 from dragoon.gang.discovering.checking import Fault
 from dragoon.gang.protocol.actions import Note
 from dragoon.gang.protocol.model import Member
+from dragoon.gang.protocol.returning import RETURNING
 
 _SHOWN: Final = 5
 """Pods that a text names."""
@@ -84,6 +85,11 @@ class Sight:
     @property
     def stuck(self) -> Note | None:
         return next((note for note in self.notes if note.reason == STUCK), None)
+
+    @property
+    def returning(self) -> Note | None:
+        """A successor that waits for the place of the one that went."""
+        return next((note for note in self.notes if note.reason == RETURNING), None)
 
     @cached_property
     def failing(self) -> dict[str, str]:

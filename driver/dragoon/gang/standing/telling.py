@@ -142,6 +142,8 @@ def _waiting_for(sight: Sight, phase: Phase) -> str:
 
 
 def _unbound(sight: Sight) -> str:
+    if sight.returning is not None:
+        return sight.returning.message
     left = sight.minimum - sight.bound - sight.succeeded
     return f"{max(1, left)} of {sight.minimum} pods to be bound"
 
