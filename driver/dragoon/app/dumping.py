@@ -15,10 +15,12 @@ import msgspec
 from dragoon.app import cdi_view, mig_view, node_claims, status_view, usage_view
 from dragoon.app.config import PluginConfig
 from dragoon.app.evidence import cluster, node
+from dragoon.app.patience import DRIVER_SECONDS
 from dragoon.diagnose import saving
 from dragoon.diagnose.archive import CLUSTER, NODE
 from dragoon.diagnose.checking import OF_NODE, Evidence, run
-from dragoon.diagnose.gathering import gather
+from dragoon.diagnose.gathering import Told, gather_in_time
+from dragoon.diagnose.snapshot import PARTS
 from dragoon.errors import ApiUnavailableError, DragoonError
 from dragoon.gpu.aside import aside
 from dragoon.kube.port import EVENTS, Api, Object
@@ -30,17 +32,29 @@ _OURS: Final = "dragoon"
 
 
 @dataclass(frozen=True, slots=True)
+class Got:
+    """What a task collected. missing: what did not come, and why, while the rest did."""
+
+    files: Files
+    missing: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Task:
-    """Something to collect, and how. server: the API server that it asks, empty for none."""
+    """Something to collect, and how. server: the API server that it asks, empty for none.
+
+    patient: it ends in time by itself, with what came until then.
+    """
 
     name: str
-    collect: Callable[[], Awaitable[Files]]
+    collect: Callable[[], Awaitable[Got]]
     server: str = ""
+    patient: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """What a task gave. error: why it gave nothing, empty if it did.
+    """What a task gave. error: why it gave nothing or not all, empty if it did.
 
     answered: what it asked gave an answer, be it an error.
     """
@@ -65,27 +79,28 @@ class Done:
 async def collect(tasks: Sequence[Task], *, seconds: float = TASK_SECONDS) -> tuple[Done, ...]:
     """Runs the tasks one by one, each for at most so long; one that fails costs no other.
 
-    A server that gave one task no answer is not waited for again.
+    A server that gave no task an answer so far is not waited for again.
     """
     done: list[Done] = []
-    silent: set[str] = set()
+    answers: dict[str, bool] = {}
     for task in tasks:
-        if task.server in silent:
+        if not answers.get(task.server, True):
             done.append(Done(task.name, {}, 0.0, f"not asked: {task.server} gave no answer before"))
             continue
         done.append(await _done(task, seconds))
-        if task.server and not done[-1].answered:
-            silent.add(task.server)
+        if task.server:
+            answers[task.server] = done[-1].answered or answers.get(task.server, False)
     return tuple(done)
 
 
 async def _done(task: Task, seconds: float) -> Done:
     start = time.monotonic()
-    files: Files = {}
+    got = Got({})
     error, answered = "", True
     try:
-        async with asyncio.timeout(seconds):
-            files = await task.collect()
+        async with asyncio.timeout(None if task.patient else seconds):
+            got = await task.collect()
+        error = "; ".join(got.missing)
     except TimeoutError:
         error, answered = f"not done within {seconds:g} s", False
     except DragoonError as raised:
@@ -93,37 +108,51 @@ async def _done(task: Task, seconds: float) -> Done:
         answered = not isinstance(raised, ApiUnavailableError) or bool(raised.status)
     except Exception as raised:  # noqa: BLE001 - the rest of the dump tells more about it
         error = f"internal fault: {type(raised).__name__}: {raised}"
-    return Done(task.name, files, time.monotonic() - start, error, answered)
+    return Done(task.name, got.files, time.monotonic() - start, error, answered)
 
 
-def cluster_tasks(api: Api, source: str, config: PluginConfig) -> tuple[Task, ...]:
-    """What an API server tells."""
+def cluster_tasks(
+    api: Api, source: str, config: PluginConfig, *, seconds: float = TASK_SECONDS
+) -> tuple[Task, ...]:
+    """What an API server tells. seconds: for each answer of the tasks that ask for many."""
 
-    async def objects() -> Files:
-        found = saving.contents(await gather(api, source=source))
-        return {f"{CLUSTER}{name}": data for name, data in found.items()}
+    async def objects() -> Got:
+        told = await gather_in_time(api, source=source, patience=seconds)
+        # A snapshot that cannot answer must not look like one: what came is there, without header.
+        found = (
+            saving.contents(told.found)
+            if told.is_enough
+            else saving.lists(told.found, [part for part in PARTS if part not in told.refusals])
+        )
+        return Got({f"{CLUSTER}{name}": data for name, data in found.items()}, _not_collected(told))
 
-    async def events() -> Files:
+    async def events() -> Got:
         listing = await api.list(EVENTS)
         ours = [_event(one) for one in listing.items if _is_ours(one)]
-        return {"cluster-events.json": ours}
+        return Got({"cluster-events.json": ours})
 
-    async def checks() -> Files:
-        seen = await cluster.gather(_evidence(config), api, source=source)
+    async def checks() -> Got:
+        seen = await cluster.gather(_evidence(config), api, source=source, patience=seconds)
         report = run(seen, ("api", "gang"))
-        return {"cluster-checks.json": [one.data() for one in report.results]}
+        return Got({"cluster-checks.json": [one.data() for one in report.results]})
 
-    asked = {"cluster": objects, "events": events, "cluster-checks": checks}
-    return tuple(Task(name, collect, source) for name, collect in asked.items())
+    return (
+        Task("cluster", objects, source, patient=True),
+        Task("events", events, source),
+        Task("cluster-checks", checks, source, patient=True),
+    )
 
 
-def node_tasks(config: PluginConfig, runtime: Path | None) -> tuple[Task, ...]:
-    """What this node tells."""
+def node_tasks(
+    config: PluginConfig, runtime: Path | None, *, seconds: float = TASK_SECONDS
+) -> tuple[Task, ...]:
+    """What this node tells. seconds: for each task; a driver that hangs leaves time for the files."""
 
-    async def checks() -> Files:
-        seen = await node.gather(_evidence(config), config, runtime)
+    async def checks() -> Got:
+        patience = min(DRIVER_SECONDS, seconds / 2)
+        seen = await node.gather(_evidence(config), config, runtime, patience=patience)
         report = run(seen, OF_NODE)
-        return {f"{NODE}checks.json": [one.data() for one in report.results]}
+        return Got({f"{NODE}checks.json": [one.data() for one in report.results]})
 
     def standing() -> Files:
         found = saving.contents(status_view.look(config))
@@ -178,8 +207,8 @@ def without_values(spec: Any) -> Any:
 def _blocking(name: str, look: Callable[[], Files]) -> Task:
     """A task that waits for files or for the driver, which may hang."""
 
-    async def collect_aside() -> Files:
-        return await aside(look)
+    async def collect_aside() -> Got:
+        return Got(await aside(look))
 
     return Task(name, collect_aside)
 
@@ -213,6 +242,18 @@ def _mig(config: PluginConfig) -> Files:
 def _usage(config: PluginConfig) -> Files:
     found = usage_view.look_at_usage(config)
     return {f"{NODE}usage.json": msgspec.to_builtins(found, str_keys=True)}
+
+
+def _not_collected(told: Told) -> tuple[str, ...]:
+    """The lists that a later dump may have, and those without which there is no snapshot.
+
+    What may not be read or is not served is in the snapshot's header alone: some of it is normal.
+    """
+    return tuple(
+        f"{PARTS[part].plural}: {refusal.message}"
+        for part, refusal in told.refusals.items()
+        if not told.is_enough or isinstance(refusal, ApiUnavailableError)
+    )
 
 
 def _is_ours(event: Object) -> bool:

@@ -63,7 +63,7 @@ def command(
     name = target or time.strftime("dragoon-dump-%Y%m%d-%H%M%S.tar.gz", time.gmtime())
     if name != _STDOUT and Path(name).exists():
         raise InvalidInputError(f"--output: found a file {name}, allowed is the name of a new one")
-    data, errors, count = asyncio.run(
+    data, errors, is_empty = asyncio.run(
         _collect(config, kubeconfig, runtime_config, local=local, seconds=timeout)
     )
     _write(name, data)
@@ -72,7 +72,7 @@ def command(
     if name != _STDOUT:
         click.echo(name)
         print_next(f"dragoon status --snapshot {name}")
-    return exits.UNREACHABLE if len(errors) == count else exits.FINE
+    return exits.UNREACHABLE if is_empty else exits.FINE
 
 
 async def _collect(
@@ -82,8 +82,8 @@ async def _collect(
     *,
     local: bool,
     seconds: float,
-) -> tuple[bytes, list[str], int]:
-    """The archive, what could not be collected, and how many tasks there were."""
+) -> tuple[bytes, list[str], bool]:
+    """The archive, what could not be collected, and whether nothing could."""
     from dragoon.app import dumping  # noqa: PLC0415 - a second: not for --help
     from dragoon.app.evidence import node  # noqa: PLC0415
     from dragoon.diagnose import archive  # noqa: PLC0415
@@ -96,14 +96,14 @@ async def _collect(
     if not local:
         try:
             api = await connect(kubeconfig)
-            tasks += dumping.cluster_tasks(api, api.server, config)
+            tasks += dumping.cluster_tasks(api, api.server, config, seconds=seconds)
         except ConfigError as error:
             if kubeconfig is not None:
                 raise
             missing.append(f"cluster: {error.message}")
     here = local or node.is_node(config)
     try:
-        tasks += dumping.node_tasks(config, runtime) if here else ()
+        tasks += dumping.node_tasks(config, runtime, seconds=seconds) if here else ()
         done = await dumping.collect(tasks, seconds=seconds)
     finally:
         if api is not None:
@@ -117,7 +117,7 @@ async def _collect(
         "redacted": list(REDACTED),
     }
     errors = [*missing, *(f"{one.name}: {one.error}" for one in done if one.error)]
-    return archive.pack(files, contents, created=now), errors, len(done) + len(missing)
+    return archive.pack(files, contents, created=now), errors, not files
 
 
 def _write(name: str, data: bytes) -> None:

@@ -6,7 +6,7 @@ need is kept (`redacting`): no environment, no commands, no images.
 """
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, Final
 
@@ -98,14 +98,19 @@ def contents(snapshot: ClusterSnapshot) -> dict[str, Any]:
         "kubernetes": snapshot.version,
         "missing": list(snapshot.missing),
     }
-    files: dict[str, Any] = {_HEADER_FILE: header}
-    for field, resource in PARTS.items():
-        files[f"{resource.plural}.json"] = {
-            "apiVersion": resource.api_version,
-            "kind": f"{resource.kind}List",
-            "items": [reduced(resource.kind, raw) for raw in getattr(snapshot, field)],
+    return {_HEADER_FILE: header, **lists(snapshot, PARTS)}
+
+
+def lists(snapshot: ClusterSnapshot, parts: Iterable[str]) -> dict[str, Any]:
+    """Some lists of a snapshot as they are saved. Without the header no command reads them."""
+    return {
+        f"{PARTS[part].plural}.json": {
+            "apiVersion": PARTS[part].api_version,
+            "kind": f"{PARTS[part].kind}List",
+            "items": [reduced(PARTS[part].kind, raw) for raw in getattr(snapshot, part)],
         }
-    return files
+        for part in parts
+    }
 
 
 def _documents(path: Path) -> Iterator[Document | Unreadable]:

@@ -247,6 +247,18 @@ async def test_damage_is_found(
     assert_told(await report(cluster), code, about)
 
 
+async def test_no_rule_is_called_left_over_where_gangs_cannot_be_read(
+    cluster: ClusterWorld,
+) -> None:
+    await a_rule_outlives_its_gang(cluster)
+    cluster.api.faults.fail(
+        error=lambda: ApiForbiddenError("no", status=403), verb="list", resource=GANGS, times=None
+    )
+    (about_rules,) = (one for one in (await report(cluster)).results if one.check.code == "GANG005")
+    assert about_rules.problems == ()
+    assert about_rules.skipped
+
+
 async def test_a_taint_that_is_wanted_is_no_finding(cluster: ClusterWorld) -> None:
     await _taint(cluster, "dragoon.dev/gang-only", "")
     assert codes(await report(cluster)) == set()

@@ -1,12 +1,17 @@
 """Commands that ask an API server which stops answering: each ends in time and says so."""
 
 import asyncio
+import json
 import tarfile
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from dragoon.cli import exits, main
+from dragoon.diagnose import archive
+from dragoon.kube.port import CLAIMS, EVENTS, NODES
 from tests.scenario.damage.cluster_world import ClusterWorld
 
 Capture = pytest.CaptureFixture[str]
@@ -74,8 +79,115 @@ async def test_dump_does_not_wait_for_a_silent_server_again_and_ends_with_3(
         silence.lift()
     assert found == exits.UNREACHABLE
     told = capsys.readouterr().err
-    assert "note: not collected: cluster: not done within 0.3 s\n" in told
+    assert "note: not collected: cluster: no answer from http://127.0.0.1:" in told
     for name in ("events", "cluster-checks"):
         assert f"note: not collected: {name}: not asked: http://127.0.0.1:" in told
     with tarfile.open(file) as tar:
         assert [Path(one).name for one in tar.getnames() if one.endswith(".json")] == ["dump.json"]
+
+
+LONGER = ("500ms", "2s", "8s", "32s")
+"""For a busy machine, on which what does answer takes long, too."""
+
+
+async def dumped(
+    kubeconfig: str, folder: Path, capsys: Capture, will_do: Callable[[dict[str, Any]], bool]
+) -> tuple[Path, dict[str, Any], list[str]]:
+    """A dump of a cluster that keeps one list to itself, its files, and the notes about it."""
+    nowhere = ("--kubelet-root", str(folder / "none"), "--proc-root", str(folder))
+    for seconds in LONGER:
+        file = folder / f"{seconds}.tar.gz"
+        arguments = ["dump", "-o", str(file), *nowhere, "--kubeconfig", kubeconfig]
+        assert await asyncio.to_thread(main.run, [*arguments, "--timeout", seconds]) == exits.FINE
+        notes = [one for one in capsys.readouterr().err.splitlines() if one.startswith("note: ")]
+        files = {name: json.loads(text) for name, text in archive.unpack(file).items()}
+        if len(notes) == 1 and will_do(files):
+            break
+    return file, files, notes
+
+
+def not_made(files: dict[str, Any]) -> dict[str, str]:
+    """The checks that were not made, and why."""
+    checks = files["cluster-checks.json"]
+    return {one["code"]: one["notChecked"] for one in checks if one["notChecked"]}
+
+
+async def test_what_a_server_tells_is_dumped_though_it_keeps_one_list_to_itself(
+    cluster: tuple[ClusterWorld, str], tmp_path: Path, capsys: Capture
+) -> None:
+    world, kubeconfig = cluster
+    silence = world.api.faults.hang(verb="list", resource=NODES, times=None)
+    try:
+        _, files, (note,) = await dumped(
+            kubeconfig, tmp_path, capsys, lambda files: len(not_made(files)) == 1
+        )
+    finally:
+        silence.lift()
+    assert note.startswith("note: not collected: cluster: nodes: no answer from http://127.0.0.1:")
+    (kept,) = files["cluster/snapshot.json"]["missing"]
+    assert kept.startswith("nodes: no answer from ")
+    assert not_made(files) == {"API009": kept}
+    assert [one["metadata"]["name"] for one in files["cluster/resourceclaims.json"]["items"]]
+    assert files["cluster-events.json"] == []
+
+
+async def test_a_dump_without_a_list_that_every_answer_needs_is_kept_but_answers_nothing(
+    cluster: tuple[ClusterWorld, str], tmp_path: Path, capsys: Capture
+) -> None:
+    world, kubeconfig = cluster
+    silence = world.api.faults.hang(verb="list", resource=CLAIMS, times=None)
+    try:
+        file, files, (note,) = await dumped(
+            kubeconfig, tmp_path, capsys, lambda files: "API004" not in not_made(files)
+        )
+    finally:
+        silence.lift()
+    assert note.startswith("note: not collected: cluster: resourceclaims: no answer from ")
+    assert len(files["cluster/nodes.json"]["items"]) == 2
+    assert files["cluster-events.json"] == []
+    assert not {"API001", "API004", "GANG001"} & set(not_made(files))
+    assert not {"cluster/snapshot.json", "cluster/resourceclaims.json"} & set(files)
+    assert await asyncio.to_thread(main.run, ["status", "--snapshot", str(file)]) == exits.USAGE
+    assert "found 0 objects of kind Snapshot" in capsys.readouterr().err
+
+
+async def test_events_that_do_not_come_cost_no_check(
+    cluster: tuple[ClusterWorld, str], tmp_path: Path, capsys: Capture
+) -> None:
+    world, kubeconfig = cluster
+    silence = world.api.faults.hang(verb="list", resource=EVENTS, times=None)
+    try:
+        _, files, (note,) = await dumped(
+            kubeconfig, tmp_path, capsys, lambda files: not not_made(files)
+        )
+    finally:
+        silence.lift()
+    assert note.startswith("note: not collected: events: not done within ")
+    assert not_made(files) == {}
+    assert files["cluster/snapshot.json"]["missing"] == []
+
+
+async def test_a_node_tells_of_itself_when_the_api_server_stops_answering(
+    cluster: tuple[ClusterWorld, str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: Capture,
+) -> None:
+    world, kubeconfig = cluster
+    monkeypatch.setenv("KUBECONFIG", kubeconfig)
+    here = (
+        *("--simulate", "dgx-h100", "--node-name", "n1", "--kubelet-root", str(tmp_path)),
+        *("--state-dir", str(tmp_path / "state"), "--cdi-root", str(tmp_path / "cdi")),
+    )
+    silence = world.api.faults.hang(verb="list", times=None)
+    try:
+        for seconds in LONGER:
+            await asyncio.to_thread(main.run, ["status", "node/n1", *here, "--timeout", seconds])
+            told = capsys.readouterr()
+            if told.out and "no answer" not in told.out:
+                break
+    finally:
+        silence.lift()
+    assert told.err.startswith("note: this node alone: no answer from http://127.0.0.1:")
+    assert told.out.startswith("node n1\n")
+    assert sum(line.startswith("gpu-") for line in told.out.splitlines()) == 8

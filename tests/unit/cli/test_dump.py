@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from dragoon.app.dumping import Task, collect, without_values
+from dragoon.app.dumping import Got, Task, collect, without_values
 from dragoon.cli import main
 from dragoon.diagnose import archive
 from dragoon.errors import ApiError, ApiForbiddenError, ApiUnavailableError, StateError
@@ -139,23 +139,27 @@ def test_values_of_variables_and_arguments_of_hooks_are_left_out() -> None:
 
 
 async def test_every_task_fails_alone_whatever_happens() -> None:
-    async def fine() -> dict[str, Any]:
-        return {"a.json": 1}
+    async def fine() -> Got:
+        return Got({"a.json": 1})
 
-    async def refused() -> dict[str, Any]:
+    async def half() -> Got:
+        return Got({"b.json": 1}, ("one half: gone", "the other: too"))
+
+    async def refused() -> Got:
         raise StateError("the disk is gone")
 
-    async def broken() -> dict[str, Any]:
+    async def broken() -> Got:
         raise ZeroDivisionError("oops")
 
-    async def hangs() -> dict[str, Any]:
+    async def hangs() -> Got:
         await asyncio.Event().wait()
-        return {}
+        return Got({})
 
     tasks = [
         Task("refused", refused),
         Task("broken", broken),
         Task("hangs", hangs),
+        Task("half", half),
         Task("fine", fine),
     ]
     done = await collect(tasks, seconds=0.05)
@@ -163,20 +167,21 @@ async def test_every_task_fails_alone_whatever_happens() -> None:
         "the disk is gone",
         "internal fault: ZeroDivisionError: oops",
         "not done within 0.05 s",
+        "one half: gone; the other: too",
         "",
     ]
-    assert done[-1].files == {"a.json": 1}
+    assert [one.files for one in done[-2:]] == [{"b.json": 1}, {"a.json": 1}]
 
 
-async def test_only_a_server_that_gave_no_answer_is_not_asked_again() -> None:
+async def test_only_a_server_that_never_gave_an_answer_is_not_asked_again() -> None:
     asked: list[str] = []
 
     def task(name: str, server: str, error: ApiError | None = None) -> Task:
-        async def collect_it() -> dict[str, Any]:
+        async def collect_it() -> Got:
             asked.append(name)
             if error is not None:
                 raise error
-            return {name: 1}
+            return Got({name: 1})
 
         return Task(name, collect_it, server)
 
@@ -184,15 +189,20 @@ async def test_only_a_server_that_gave_no_answer_is_not_asked_again() -> None:
         [
             task("refused", "a", ApiForbiddenError("no", status=403)),
             task("overloaded", "a", ApiUnavailableError("later", status=503)),
-            task("silent", "a", ApiUnavailableError("no answer")),
+            task("silent for once", "a", ApiUnavailableError("no answer")),
             task("after", "a"),
-            task("other", "b"),
+            task("silent", "b", ApiUnavailableError("no answer")),
+            task("not asked", "b"),
             task("here", "", ApiUnavailableError("no answer")),
             task("here too", ""),
         ]
     )
-    assert asked == ["refused", "overloaded", "silent", "other", "here", "here too"]
-    assert {one.name: one.error for one in done}["after"] == "not asked: a gave no answer before"
+    assert asked == [
+        *("refused", "overloaded", "silent for once", "after"),
+        *("silent", "here", "here too"),
+    ]
+    errors = {one.name: one.error for one in done}
+    assert errors["not asked"] == "not asked: b gave no answer before"
 
 
 def test_where_nothing_can_be_collected_it_ends_with_3(

@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from dragoon.diagnose import saving
-from dragoon.diagnose.gathering import gather
+from dragoon.diagnose.gathering import gather, gather_in_time
 from dragoon.diagnose.snapshot import PARTS, ClusterSnapshot, identity
 from dragoon.errors import ApiError, ApiForbiddenError, ApiUnavailableError, InvalidInputError
 from dragoon.kube.memory import MemoryApi
-from dragoon.kube.port import CLAIMS, CLASSES, NODES, PODS
+from dragoon.kube.port import CLAIMS, CLASSES, NODES, PODS, Resource
 from tests.unit.diagnose.cases import GPU_CLASS, H100, claim, exactly, manifests, pod, slice_
 from tests.unit.diagnose.scenes import node, snapshot
 
@@ -52,6 +52,31 @@ async def test_without_claims_there_is_no_answer(error: ApiError) -> None:
     api.faults.fail(error=lambda: error, verb="list", resource=CLAIMS)
     with pytest.raises(type(error)):
         await gather(api)
+
+
+@pytest.mark.parametrize(("silent", "is_enough"), [(PODS, True), (CLAIMS, False)])
+async def test_a_list_that_does_not_come_in_time_costs_no_other(
+    silent: Resource, is_enough: bool
+) -> None:
+    api = MemoryApi()
+    await api.create(CLASSES, GPU_CLASS)
+    await api.create(NODES, node())
+    api.faults.hang(verb="list", resource=silent, times=None)
+    told = await gather_in_time(api, source="memory", patience=0.05)
+    assert told.found.missing == (f"{silent.plural}: no answer from memory within 0.05 s",)
+    assert told.is_enough is is_enough
+    assert (len(told.found.classes), len(told.found.nodes)) == (1, 1)
+    assert told.found.version == await api.version()
+    if not is_enough:
+        with pytest.raises(ApiUnavailableError, match="no answer from memory"):
+            told.enough()
+
+
+async def test_a_server_that_tells_nothing_in_time_is_an_error_and_no_empty_cluster() -> None:
+    api = MemoryApi()
+    api.faults.hang(verb="list", times=None)
+    with pytest.raises(ApiUnavailableError, match=r"no answer from memory within 0.05 s"):
+        await gather_in_time(api, source="memory", patience=0.05)
 
 
 def test_a_snapshot_is_read_as_it_was_saved(tmp_path: Path) -> None:

@@ -8,13 +8,8 @@ from typing import Any, Final, TypeVar
 
 from dragoon.api import names
 from dragoon.app.evidence import rights
-from dragoon.diagnose.checking.evidence import (
-    Admission,
-    Evidence,
-    MissingRight,
-    Unread,
-)
-from dragoon.diagnose.gathering import gather as gather_objects
+from dragoon.diagnose.checking.evidence import Admission, Evidence, Unread
+from dragoon.diagnose.gathering import gather_in_time
 from dragoon.diagnose.snapshot import ClusterSnapshot, NotReadError
 from dragoon.errors import ApiError, ApiNotFoundError, DragoonError
 from dragoon.gang import admission
@@ -34,7 +29,8 @@ async def gather(
 ) -> Evidence:
     """The evidence with the parts of a cluster. source: what to call it.
 
-    patience: seconds for all answers together; what is not there by then is Unread.
+    patience: seconds for all answers together; what is not there by then is Unread, and a list
+    that a snapshot can do without is in its `missing`.
     """
     end = asyncio.get_running_loop().time() + patience
 
@@ -45,28 +41,23 @@ async def gather(
         except TimeoutError:
             return Unread(f"no answer from {source} within {patience:g} s")
 
-    version, cluster, served, kept, admitted = await asyncio.gather(
+    version, cluster, served, kept, admitted, allowed = await asyncio.gather(
         in_time(api.version()),
-        in_time(gather_objects(api, source=source)),
-        in_time(_served(api)),
+        _read(_objects(api, source, patience)),
+        asyncio.gather(*(in_time(_why_not(api, one)) for one in _ASKED)),
         in_time(_kept(api, evidence.driver_name)),
         in_time(_admission(api)),
+        in_time(rights.missing(api, evidence.driver_name)),
     )
-    found = replace(
+    return replace(
         evidence,
         version=version,
         cluster=cluster,
-        served=served,
+        served=dict(zip(_ASKED, served, strict=True)),
         kept=kept,
         admission=admitted,
-    )
-    asked: tuple[MissingRight, ...] | Unread
-    if isinstance(cluster, Unread):
-        asked = cluster
-    else:
-        asked = await in_time(rights.missing(api, cluster, evidence.driver_name))
-    return replace(
-        found, rights=asked, denied=_denied(version, cluster, served, kept, admitted, asked)
+        rights=allowed,
+        denied=_denied(version, cluster, *served, kept, admitted, allowed),
     )
 
 
@@ -111,9 +102,8 @@ def _denied(*parts: object) -> tuple[str, ...]:
     return tuple(dict.fromkeys(filter(None, map(missing_right, notes))))
 
 
-async def _served(api: Api) -> Mapping[Resource, str]:
-    answers = await asyncio.gather(*(_why_not(api, one) for one in _ASKED))
-    return dict(zip(_ASKED, answers, strict=True))
+async def _objects(api: Api, source: str, patience: float) -> ClusterSnapshot:
+    return (await gather_in_time(api, source=source, patience=patience)).enough()
 
 
 async def _why_not(api: Api, resource: Resource) -> str:

@@ -37,10 +37,11 @@ def _limited(evidence: Evidence) -> Iterator[Problem]:
 def _not_served(evidence: Evidence) -> Iterator[Problem]:
     served = known(evidence.served)
     for resource in _NEEDED:
-        if served.get(resource):
+        why_not = known(served[resource])
+        if why_not:
             yield Problem(
                 f"{resource.plural}.{resource.api_version}",
-                served[resource],
+                why_not,
                 "kubectl api-resources --api-group resource.k8s.io",
             )
 

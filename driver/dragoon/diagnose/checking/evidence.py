@@ -138,7 +138,7 @@ class Evidence:
     partitions: tuple[Partition, ...] | Unread = _NOBODY_LOOKED
     version: str | Unread = _NOBODY_LOOKED
     cluster: ClusterSnapshot | Unread = _NOBODY_LOOKED
-    served: Mapping[Resource, str] | Unread = _NOBODY_LOOKED
+    served: Mapping[Resource, str | Unread] | Unread = _NOBODY_LOOKED
     kept: Mapping[str, bool] | Unread = _NOBODY_LOOKED
     rights: tuple[MissingRight, ...] | Unread = _NOBODY_LOOKED
     admission: Admission | Unread = _NOBODY_LOOKED

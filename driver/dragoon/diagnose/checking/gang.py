@@ -18,7 +18,7 @@ _TROUBLED: Final = frozenset((gang.Phase.INVALID, gang.Phase.STUCK))
 
 def _wanted(evidence: Evidence) -> None:
     """Raises NotReadError where gangs are not installed."""
-    if known(evidence.served).get(GANGS):
+    if known(known(evidence.served)[GANGS]):
         raise NotReadError("gangs are not installed: no CRD gangs.dragoon.dev")
 
 
@@ -75,7 +75,10 @@ def _in_trouble(evidence: Evidence) -> Iterator[Problem]:
 def _orphan_rule(evidence: Evidence) -> Iterator[Problem]:
     _wanted(evidence)
     snapshot = known(evidence.cluster)
-    living = {text(mapping(one.get("metadata")).get("uid")) for one in snapshot.gangs}
+    living = {
+        text(mapping(one.get("metadata")).get("uid"))
+        for one in installed.objects_of(snapshot, GANGS)
+    }
     for rule in installed.objects_of(snapshot, TAINT_RULES):
         metadata = mapping(rule.get("metadata"))
         owner = mapping(metadata.get("labels")).get(LABEL_GANG_UID)
