@@ -4,7 +4,6 @@ Each function takes a `View` in place of the handle and the caller's other argum
 the caller's memory and returns an NVML code. Names of the C symbols are in `DEVICE_ANSWERS`.
 """
 
-import uuid
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -21,7 +20,7 @@ from dragoon.gpu.sim.codes import (
     put_text,
     target,
 )
-from dragoon.gpu.sim.machine import Card, Wire
+from dragoon.gpu.sim.machine import Card
 from dragoon.gpu.sim.partitioning import is_resetless
 from dragoon.gpu.sim.state import CardState, State
 from dragoon.gpu.words import ARCHITECTURES, BRANDS, number_of
@@ -29,10 +28,7 @@ from dragoon.gpu.words import ARCHITECTURES, BRANDS, number_of
 _MIB = 1 << 20
 _MEMORY_V2 = 0x02000028
 _PROFILE_V2 = 0x02000098
-_FABRIC_V2 = 0x02000024
-_FABRIC_V3 = 0x03000028
 _MOST_PROFILES = 0x12  # NVML_GPU_INSTANCE_PROFILE_COUNT
-_REMOTE_GPU, _REMOTE_SWITCH = 0, 2  # NVML_NVLINK_DEVICE_TYPE_*
 _SPEED_OF_LINK, _SPEED_COMMON = 164, 90  # NVML_FI_DEV_NVLINK_GET_SPEED, ..._SPEED_MBPS_COMMON
 _RESETLESS = 184  # NVML_FI_DEV_IS_RESETLESS_MIG_SUPPORTED
 _UNSIGNED_INT = 1  # NVML_VALUE_TYPE_UNSIGNED_INT
@@ -69,10 +65,11 @@ def _uuid(view: View, buffer: Any, size: Any) -> int:
 
 def _pci_info(view: View, reference: Any) -> int:
     address = view.state.address(view.slot)
-    return _put_address(target(reference), address, view.text(f"{address.domain:08x}"))
+    return put_address(target(reference), address, view.text(f"{address.domain:08x}"))
 
 
-def _put_address(info: Any, address: PciAddress, domain: bytes) -> int:
+def put_address(info: Any, address: PciAddress, domain: bytes) -> int:
+    """Writes a nvmlPciInfo_t. domain: its text in eight hexadecimal digits."""
     info.domain, info.bus, info.device = address.domain, address.bus, address.device
     tail = f":{address.bus:02X}:{address.device:02X}.0".encode()
     info.busIdLegacy = domain[-4:] + tail
@@ -184,51 +181,6 @@ def _placements(view: View, profile_id: Any, array: Any, count: Any) -> int:
     return SUCCESS
 
 
-def _link_state(view: View, link: Any, reference: Any) -> int:
-    wire, code = _wire(view, link)
-    if wire is None:
-        return code
-    return put_number(reference, int(view.state.link_is_up(view.slot, number(link))))
-
-
-def _link_version(view: View, link: Any, reference: Any) -> int:
-    wire, code = _wire(view, link)
-    return code if wire is None else put_number(reference, view.card.link_version)
-
-
-def _link_remote_type(view: View, link: Any, reference: Any) -> int:
-    wire, code = _live_wire(view, link)
-    if wire is None:
-        return code
-    return put_number(reference, _REMOTE_SWITCH if wire.to_switch else _REMOTE_GPU)
-
-
-def _link_remote_address(view: View, link: Any, reference: Any) -> int:
-    wire, code = _live_wire(view, link)
-    if wire is None:
-        return code
-    peer = wire.switch if wire.slot is None else view.state.address(wire.slot)
-    if peer is None:
-        return NOT_SUPPORTED
-    return _put_address(target(reference), peer, view.text(f"{peer.domain:08x}"))
-
-
-def _wire(view: View, link: Any) -> tuple[Wire | None, int]:
-    wires = view.card.wires
-    if not wires:
-        return None, NOT_SUPPORTED
-    if not 0 <= number(link) < len(wires):
-        return None, INVALID_ARGUMENT
-    return wires[number(link)], SUCCESS
-
-
-def _live_wire(view: View, link: Any) -> tuple[Wire | None, int]:
-    wire, code = _wire(view, link)
-    if wire is not None and not view.state.link_is_up(view.slot, number(link)):
-        return None, NOT_SUPPORTED  # a link that is down does not know its far end
-    return wire, code
-
-
 def _field_values(view: View, count: Any, reference: Any) -> int:
     for value in target(reference)[: number(count)]:
         found = _field(view, value.fieldId, value.scopeId)
@@ -251,39 +203,11 @@ def _field(view: View, field: int, scope: int) -> int | None:
     return None
 
 
-def _fabric_v(view: View, reference: Any) -> int:
-    info, record = target(reference), view.state.fabric(view.slot)
-    if info.version not in {_FABRIC_V2, _FABRIC_V3}:
-        return ARGUMENT_VERSION_MISMATCH
-    info.cliqueId = record.clique
-    if info.version == _FABRIC_V3:
-        info.healthSummary = record.health
-    return _put_fabric(view, info)
-
-
-def _fabric_v4(view: View, reference: Any) -> int:
-    info, record = target(reference), view.state.fabric(view.slot)
-    info.numCliques = 1
-    info.cliques[0].type = 0  # NVML_GPU_FABRIC_CLIQUE_TYPE_UNICAST_POINTER
-    info.cliques[0].id = record.clique
-    info.healthSummary = record.health
-    return _put_fabric(view, info)
-
-
-def _put_fabric(view: View, info: Any) -> int:
-    record = view.state.fabric(view.slot)
-    info.state, info.status = record.state, record.status
-    info.clusterUuid[:] = list(uuid.UUID(record.cluster_uuid).bytes)
-    return SUCCESS
-
-
 DEVICE_ANSWERS: dict[str, Callable[..., int]] = {
     "nvmlDeviceGetArchitecture": _architecture,
     "nvmlDeviceGetBrand": _brand,
     "nvmlDeviceGetCudaComputeCapability": _compute_capability,
     "nvmlDeviceGetFieldValues": _field_values,
-    "nvmlDeviceGetGpuFabricInfoV": _fabric_v,
-    "nvmlDeviceGetGpuFabricInfo_v4": _fabric_v4,
     "nvmlDeviceGetGpuInstancePossiblePlacements_v2": _placements,
     "nvmlDeviceGetGpuInstanceProfileInfo": _profile_info,
     "nvmlDeviceGetGpuInstanceProfileInfoV": _profile_info_v,
@@ -293,10 +217,6 @@ DEVICE_ANSWERS: dict[str, Callable[..., int]] = {
     "nvmlDeviceGetMigMode": _mig_mode,
     "nvmlDeviceGetMinorNumber": _minor,
     "nvmlDeviceGetName": _name,
-    "nvmlDeviceGetNvLinkRemoteDeviceType": _link_remote_type,
-    "nvmlDeviceGetNvLinkRemotePciInfo_v2": _link_remote_address,
-    "nvmlDeviceGetNvLinkState": _link_state,
-    "nvmlDeviceGetNvLinkVersion": _link_version,
     "nvmlDeviceGetNumaNodeId": _memory_node,
     "nvmlDeviceGetPciInfo_v3": _pci_info,
     "nvmlDeviceGetUUID": _uuid,

@@ -35,6 +35,7 @@ from dragoon.gpu.sim.condition_answers import CONDITION_ANSWERS
 from dragoon.gpu.sim.events import EventSet, wait
 from dragoon.gpu.sim.handles import Handles, Kind, Thing
 from dragoon.gpu.sim.hardware import Hardware
+from dragoon.gpu.sim.link_answers import LINK_ANSWERS
 from dragoon.gpu.sim.mig_answers import MigAnswers
 from dragoon.gpu.sim.partitioning import RefusedError
 from dragoon.gpu.sim.state import Effect, Fault, Loss, State
@@ -45,7 +46,7 @@ from dragoon.gpu.sim.usage_answers import (
     LimitAnswers,
 )
 
-_OF_CARDS = {**DEVICE_ANSWERS, **CONDITION_ANSWERS}
+_OF_CARDS = {**DEVICE_ANSWERS, **LINK_ANSWERS, **CONDITION_ANSWERS}
 _HANDLE_BY_INDEX = "nvmlDeviceGetHandleByIndex_v2"
 _HANDLE_BY_ADDRESS = "nvmlDeviceGetHandleByPciBusId_v2"
 _REGISTER_EVENTS = "nvmlDeviceRegisterEvents"
