@@ -115,7 +115,7 @@ def read_config(data: bytes) -> Any:
     """What is in a config.json. Raises InvalidInputError."""
     try:
         return json.loads(data)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise InvalidInputError(f"OCI runtime spec: not JSON: {error}") from error
 
 
@@ -178,5 +178,5 @@ def read_spec(file: Path) -> bytes:
         return data
     try:
         return json.dumps(yaml.safe_load(data)).encode()
-    except (yaml.YAMLError, TypeError, ValueError):
+    except (yaml.YAMLError, TypeError, ValueError, RecursionError):
         return b""  # no spec: skipped like every other file that is none

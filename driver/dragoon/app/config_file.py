@@ -20,7 +20,7 @@ def read(path: Path, settings: Iterable[Setting]) -> dict[str, Any]:
         raw = yaml.load(path.read_text("utf-8"), Loader=_StrictLoader)  # noqa: S506 - a SafeLoader
     except OSError as error:
         raise ConfigError(f"config file {path}: {error.strerror}") from error
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
+    except (yaml.YAMLError, UnicodeDecodeError, RecursionError) as error:
         raise ConfigError(f"config file {path}: not YAML: {_one_line(error)}") from error
     if raw is None:
         return {}

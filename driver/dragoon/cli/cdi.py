@@ -10,6 +10,7 @@ import msgspec
 from dragoon.app import cdi_view
 from dragoon.app.cdi_view import FileState, Written
 from dragoon.cli import exits, objects, settings
+from dragoon.cli.calling import Family
 from dragoon.cli.output import Cell, Form, Row, form_option, print_data, print_next, print_table
 from dragoon.diagnose.runtime_config import container_problem, read_config
 from dragoon.errors import CdiError
@@ -17,7 +18,7 @@ from dragoon.errors import CdiError
 _HEADER: Final = ("CLAIM", "DEVICE", "EDIT", "WHAT")
 
 
-@click.group()
+@click.group(cls=Family)
 def command() -> None:
     """Show what containers get, and try it on an OCI runtime spec."""
 
@@ -121,10 +122,10 @@ def inject(
 
 
 @command.command()
-@click.argument("config", metavar="CONFIG", type=click.File("r"))
+@click.argument("config", metavar="CONFIG", type=click.File("r", errors="replace"))
 @click.option(
     "--environment",
-    type=click.File("r"),
+    type=click.File("r", errors="replace"),
     help="What `env` prints in a container that should have a GPU (kubectl exec POD -- env).",
 )
 @settings.setting_options("cdi_root")

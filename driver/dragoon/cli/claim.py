@@ -6,6 +6,7 @@ import click
 import yaml
 
 from dragoon.cli import exits
+from dragoon.cli.calling import Family
 from dragoon.cli.output import print_next
 from dragoon.diagnose.wishing import Wish, problems, template
 from dragoon.errors import DragoonError
@@ -16,7 +17,7 @@ _HOW: Final = """\
 """
 
 
-@click.group()
+@click.group(cls=Family)
 def command() -> None:
     """Print claims that are ready to paste."""
 

@@ -120,12 +120,12 @@ def _saved(
     """The devices in the slices of a saved cluster. Raises InvalidInputError."""
     if template is not None and what is None:
         raise InvalidInputError("--template: found no node, allowed is node/NAME as its model")
+    node = "" if what is None else objects.named(what, objects.NODE).name
     if snapshot is None:
         raise InvalidInputError(
             f"found {what!r} without --snapshot, allowed is a node of a saved cluster",
-            hint=f"for a live one: dragoon status {what}",
+            hint=f"for a live one: dragoon status node/{node}",
         )
-    node = "" if what is None else objects.named(what, objects.NODE).name
     found = [
         one
         for one in saving.load(snapshot).slices

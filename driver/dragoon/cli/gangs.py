@@ -10,6 +10,7 @@ from dragoon.api.gang import SETTLED, GangObject
 from dragoon.cli import exits, objects
 from dragoon.cli.answers import print_section
 from dragoon.cli.asking import ask, kubeconfig_option
+from dragoon.cli.calling import Family
 from dragoon.cli.durations import cluster_timeout_option
 from dragoon.cli.output import (
     Cell,
@@ -33,7 +34,7 @@ _BAD: Final = frozenset(("Invalid", "Stuck"))
 _namespace = click.option("-n", "--namespace", default=None, help="Only in this namespace.")
 
 
-@click.group(invoke_without_command=True)
+@click.group(cls=Family, invoke_without_command=True)
 @_namespace
 @kubeconfig_option
 @cluster_timeout_option

@@ -50,6 +50,20 @@ class LazyGroup(click.Group):
         found = self.lazy.get(cmd_name)
         return found.load() if found else None
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """As click does it, and names the nearest command where there is none of that name."""
+        try:
+            return super().resolve_command(ctx, args)
+        except click.UsageError as error:
+            from dragoon.diagnose.near import near  # noqa: PLC0415 - not for --help
+
+            close = near(args[0], (name for name, one in self.lazy.items() if not one.hidden))
+            if not close:
+                raise
+            raise click.UsageError(f"{error.message} Did you mean {close!r}?", ctx) from None
+
     def shell_complete(self, ctx: click.Context, incomplete: str) -> "list[CompletionItem]":
         """Names and options to complete to, from the table: a shell asks at every key."""
         from click.shell_completion import CompletionItem  # noqa: PLC0415 - not for --help

@@ -62,7 +62,7 @@ def finding_list(findings: tuple[Finding, ...]) -> dict[str, Any]:
 def _print(one: Finding) -> None:
     place = " ".join(filter(None, (one.object, one.path)))
     severity = click.style(one.severity, fg=_COLOURS[one.severity])
-    click.echo(f"{one.origin}: {severity} {one.code}: {place}")
+    click.echo(": ".join(filter(None, (str(one.origin), f"{severity} {one.code}", place))))
     click.echo(f"  found:   {one.found}")
     if one.instead:
         click.echo(f"  instead: {one.instead}")

@@ -14,6 +14,7 @@ import click
 
 from dragoon.api.visible import one_line, typed
 from dragoon.cli import exits
+from dragoon.cli.calling import called
 from dragoon.cli.lazy import Lazy, LazyGroup
 from dragoon.cli.terminal import guarded
 from dragoon.errors import DragoonError
@@ -106,7 +107,7 @@ class Root(LazyGroup):
             _drop_stdout()
             code = exits.FINE
         except DragoonError as error:
-            _say(error.message, error.hint, exits.next_of(error, _called(ctx)))
+            _say(error.message, error.hint, exits.next_of(error, called(ctx)))
             code = exits.code_of(error)
             _show_traceback(ctx)
         except Exception as error:  # noqa: BLE001 - the last line of defence of a command
@@ -168,10 +169,6 @@ def run(arguments: Sequence[str], command: click.Command = root) -> int:
 def main() -> NoReturn:
     """The console script."""
     sys.exit(run(sys.argv[1:]))
-
-
-def _called(ctx: click.Context) -> str:
-    return " ".join(filter(None, ("dragoon", ctx.invoked_subcommand)))
 
 
 def _say(message: str, hint: str, after: str) -> None:

@@ -73,7 +73,7 @@ def unpack(path: Path, *, limit: int = MAX_BYTES) -> dict[str, str]:
     try:
         header = json.loads(files[CONTENTS])
         kind, layout = header["kind"], header["layout"]
-    except (KeyError, TypeError, ValueError) as error:
+    except (KeyError, TypeError, ValueError, RecursionError) as error:
         raise InvalidInputError(
             f"{path}: found no {CONTENTS} of a dump in it", hint="make one with: dragoon dump"
         ) from error

@@ -84,7 +84,7 @@ def read_text(file: str, text: str) -> Iterator[Document | Unreadable]:
     """The documents of one text; empty ones are left out and not counted."""
     if file.endswith(".json"):
         # JSON is YAML, but a hundred times faster to read; a mistake is told with its line by YAML.
-        with contextlib.suppress(ValueError):
+        with contextlib.suppress(ValueError, RecursionError):
             content = json.loads(text)
             yield Document(Origin(file), content)
             return

@@ -132,5 +132,5 @@ def _not_kubernetes(raw: Any) -> str:
     missing = [name for name in ("apiVersion", "kind") if not text(raw.get(name))]
     if missing:
         there = ", ".join(shown(str(key)) for key in list(raw)[:6])
-        return f"no {' and no '.join(missing)}; found the keys {there or 'nothing'}"
+        return f"no {' and no '.join(missing)}; found {f'the keys {there}' if there else 'no keys'}"
     return ""

@@ -46,7 +46,7 @@ def _of_context(files: list[Mapping[str, Any]]) -> str:
 def _read(file: Path) -> Mapping[str, Any]:
     try:
         found = yaml.safe_load(_text(file))
-    except yaml.YAMLError:
+    except (yaml.YAMLError, RecursionError):
         return {}
     return found if isinstance(found, Mapping) else {}
 

@@ -97,8 +97,12 @@ def _check(path: Path) -> None:
     """Says in our words what the loader would trip over."""
     try:
         found = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError, yaml.YAMLError) as error:
-        raise ConfigError(f"{path}: cannot be read as YAML: {error}") from error
+    except OSError as error:
+        raise ConfigError(f"{path}: cannot be read: {error.strerror}") from error
+    except (ValueError, RecursionError, yaml.YAMLError) as error:
+        raise ConfigError(
+            f"{path}: cannot be read as YAML: {' '.join(str(error).split())}"
+        ) from error
     if not isinstance(found, dict):
         raise ConfigError(f"{path}: found {type(found).__name__}, a kubeconfig is a mapping")
     for field in ("clusters", "contexts", "users"):

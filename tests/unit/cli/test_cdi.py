@@ -145,7 +145,12 @@ async def test_a_file_that_is_no_spec_is_left_out_and_named(node: Node, capsys: 
 
 @pytest.mark.parametrize(
     ("text", "message"),
-    [("{", "not JSON"), ("{}", "ociVersion"), ('{"ociVersion":"1","mounts":{}}', "mounts: found")],
+    [
+        ("{", "not JSON"),
+        ("[" * 100_000, "not JSON"),
+        ("{}", "ociVersion"),
+        ('{"ociVersion":"1","mounts":{}}', "mounts: found"),
+    ],
 )
 async def test_what_is_no_runtime_spec_is_wrong_usage(
     node: Node, capsys: Capture, text: str, message: str
@@ -181,6 +186,15 @@ def test_c31_a_runtime_with_cdi_off_is_a_finding_and_one_with_it_on_is_fine(
     config.write_text(RUNTIME.format("false"))
     assert main.run(["cdi", "runtime", str(config)]) == 1
     assert "set enable_cdi = true" in capsys.readouterr().err
+
+
+def test_what_is_no_text_is_no_configuration_of_a_runtime(tmp_path: Path, capsys: Capture) -> None:
+    config = tmp_path / "containerd.toml"
+    config.write_bytes(b"\xae\x00\xff")
+    assert main.run(["cdi", "runtime", str(config)]) == 2
+    told = capsys.readouterr().err
+    assert "the runtime's configuration is not TOML" in told
+    assert told.endswith("next: dragoon cdi runtime --help\n")
 
 
 def test_c31_a_container_that_sees_no_device_is_a_finding(tmp_path: Path, capsys: Capture) -> None:

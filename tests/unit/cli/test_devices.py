@@ -341,6 +341,15 @@ def test_a_template_has_all_but_what_only_one_card_has(name: str, capsys: Captur
         assert item["spec"]["pool"]["name"].startswith("new/")
 
 
+@pytest.mark.parametrize(
+    ("what", "told"),
+    [("n1", "found 'n1', allowed is node/NAME"), ("node/n1", "dragoon status node/n1")],
+)
+def test_a_node_is_one_of_a_saved_cluster(what: str, told: str, capsys: Capture) -> None:
+    assert main.run(["devices", what]) == 2
+    assert told in capsys.readouterr().err
+
+
 def test_a_name_that_no_node_can_have_is_wrong_usage(capsys: Capture) -> None:
     assert main.run(["devices", "--simulate", "t4", "--template", "Not/A Node"]) == 2
     assert "--template: found 'Not/A Node'" in capsys.readouterr().err

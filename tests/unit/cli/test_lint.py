@@ -64,6 +64,14 @@ def test_a_snapshot_lets_it_look_at_devices(file: Path, tmp_path: Path, capsys: 
     assert "quantity('79Gi')" in capsys.readouterr().out
 
 
+def test_a_document_that_is_no_object_has_no_place(file: Path, capsys: Capture) -> None:
+    file.write_text("{}")
+    assert main.run(["lint", "-f", str(file)]) == 1
+    first, found, *_ = capsys.readouterr().out.splitlines()
+    assert first == f"{file}:1 (document 1): error DRG002"
+    assert found == "  found:   no apiVersion and no kind; found no keys"
+
+
 @pytest.mark.parametrize("arguments", [[], ["-f", "/nowhere.yaml"]])
 def test_no_file_or_one_that_is_not_there_is_wrong_usage(arguments: list[str]) -> None:
     assert main.run(["lint", *arguments]) == 2

@@ -62,6 +62,7 @@ def test_help_imports_nothing_heavy_and_no_command() -> None:
         "dragoon.api",
         "dragoon.api.visible",
         "dragoon.cli",
+        "dragoon.cli.calling",
         "dragoon.cli.exits",
         "dragoon.cli.lazy",
         "dragoon.cli.main",
@@ -241,6 +242,26 @@ def test_wrong_usage_ends_with_2_and_says_so_on_stderr(
     told = capsys.readouterr()
     assert not told.out
     assert "Usage: dragoon" in told.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "meant"), [(["devces"], "devices"), (["claim", "nwe"], "new"), (["refernce"], "")]
+)
+def test_a_command_that_is_not_there_is_told_with_the_nearest_that_is_shown(
+    arguments: list[str], meant: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main.run(arguments) == 2
+    last = capsys.readouterr().err.splitlines()[-1]
+    assert last == f"Error: No such command {arguments[-1]!r}." + (
+        f" Did you mean {meant!r}?" if meant else ""
+    )
+
+
+def test_wrong_usage_of_a_command_in_a_group_names_both(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert main.run(["claim", "new", "--gpus", "0"]) == 2
+    assert capsys.readouterr().err.endswith("next: dragoon claim new --help\n")
 
 
 @pytest.mark.parametrize("arguments", ["version", "--help"])

@@ -61,7 +61,8 @@ def test_what_is_no_dump_is_refused(tmp_path: Path) -> None:
     (tmp_path / "text").write_bytes(gzip.compress(b"no tar"))
     tar_of(tmp_path / "other", readme=b"hello")
     tar_of(tmp_path / "strange", **{"d__dump.json": b"[1]"})
-    for name in ("cut", "text", "other", "strange"):
+    tar_of(tmp_path / "deep", **{"d__dump.json": b"[" * 100_000})
+    for name in ("cut", "text", "other", "strange", "deep"):
         with pytest.raises(InvalidInputError, match=name):
             saving.load(tmp_path / name)
 

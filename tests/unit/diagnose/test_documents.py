@@ -58,6 +58,11 @@ def test_nesting_without_end_is_a_problem_of_that_document() -> None:
     assert isinstance(second, Document)
 
 
+def test_json_nested_without_end_is_a_problem_of_that_document() -> None:
+    (only,) = read_text("f.json", '{"a":' * 100_000)
+    assert isinstance(only, Unreadable)
+
+
 def test_a_folder_stands_for_its_yaml_and_json_files_in_order(tmp_path: Path) -> None:
     for name in ("b.yaml", "a.yml", "c.json", "d.txt"):
         (tmp_path / name).write_text("{}" if name == "c.json" else "a: 1")

@@ -24,7 +24,7 @@ def read_topology(text: str, origin: str) -> TopologyFile:
     """
     try:
         raw = yaml.safe_load(text)
-    except yaml.YAMLError as error:
+    except (yaml.YAMLError, RecursionError) as error:
         raise InvalidInputError(f"{origin}: not YAML: {error}") from error
     demand(isinstance(raw, dict), f"{origin}: whole file", type(raw).__name__, "a mapping")
     demand(raw.get("schema") == SCHEMA, f"{origin}: schema", raw.get("schema"), SCHEMA)
