@@ -29,6 +29,7 @@ from dragoon.gang.copies import Copies
 from dragoon.gang.kueue.running import Kueue
 from dragoon.gang.looking import Looker
 from dragoon.gang.planning import Planner
+from dragoon.gang.pod_index import FamilyKey
 from dragoon.gang.protocol.executing import Executor, Written
 from dragoon.gang.protocol.model import Settings
 from dragoon.gang.provisioning.asking_for_nodes import Provisioning
@@ -37,7 +38,7 @@ from dragoon.gang.remembering import Pace
 from dragoon.gang.reserving import Reserving
 from dragoon.gang.tending import Tending
 from dragoon.gang.waiting.freed import FLEET, Freed
-from dragoon.gang.world import FamilyKey, Listener, World
+from dragoon.gang.world import Listener, World
 from dragoon.kube.events import EventRecorder
 from dragoon.kube.leading import DEFAULT, Election, Timing
 from dragoon.kube.mirror import Change

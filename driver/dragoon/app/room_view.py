@@ -17,6 +17,7 @@ from dragoon.gang.asking import gang_ref
 from dragoon.gang.copies import Copies
 from dragoon.gang.discovering import families
 from dragoon.gang.discovering.grouping import slot_of
+from dragoon.gang.pod_index import FamilyKey
 from dragoon.gang.protocol import viewing
 from dragoon.gang.protocol.actions import RequestPlan
 from dragoon.gang.protocol.model import GangView
@@ -24,7 +25,7 @@ from dragoon.gang.protocol.rounds import candidates
 from dragoon.gang.questions import Questions
 from dragoon.gang.records import PodRecord
 from dragoon.gang.waiting import making_room, ranking
-from dragoon.gang.world import FamilyKey, Listener, World
+from dragoon.gang.world import Listener, World
 from dragoon.kube.port import EVENTS, Api
 
 _PATIENCE_S: Final = 20.0

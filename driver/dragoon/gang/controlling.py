@@ -20,13 +20,14 @@ from dragoon.gang.discovering.eligible import eligible
 from dragoon.gang.discovering.families import Family, NewGang
 from dragoon.gang.discovering.sizes import size_of
 from dragoon.gang.looking import Looker
+from dragoon.gang.pod_index import FamilyKey
 from dragoon.gang.queueing import Queue
 from dragoon.gang.records import PodRecord
 from dragoon.gang.remembering import Case
 from dragoon.gang.stranded import is_stranded
 from dragoon.gang.waiting.freed import Freed
 from dragoon.gang.waiting.ranking import Rank, rank
-from dragoon.gang.world import FamilyKey, World
+from dragoon.gang.world import World
 from dragoon.kube.backoff import Backoff
 from dragoon.kube.port import GANGS, Api
 

@@ -11,13 +11,14 @@ from dragoon.api.gang import GangObject
 from dragoon.api.gang_plan import PlannedClaim
 from dragoon.gang import asking
 from dragoon.gang.expecting import Expecting
+from dragoon.gang.pod_index import FamilyKey
 from dragoon.gang.protocol import viewing
 from dragoon.gang.protocol.actions import RequestPlan
 from dragoon.gang.protocol.model import Member
 from dragoon.gang.records import PodRecord
 from dragoon.gang.waiting.keeping import Keeping
 from dragoon.gang.waiting.occupants import occupants
-from dragoon.gang.world import FamilyKey, World
+from dragoon.gang.world import World
 
 
 class Questions:

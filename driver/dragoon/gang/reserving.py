@@ -9,13 +9,14 @@ import structlog
 from dragoon.api.gang import GangObject
 from dragoon.gang.asking import gang_ref
 from dragoon.gang.looking import Looker
+from dragoon.gang.pod_index import FamilyKey
 from dragoon.gang.promised import pools_of
 from dragoon.gang.protocol.actions import Reserve
 from dragoon.gang.protocol.executing import Executor
 from dragoon.gang.waiting import freed
 from dragoon.gang.waiting.freed import Freed
 from dragoon.gang.waiting.reserving import ReserveSettings, Waiting, decide, devices_asked
-from dragoon.gang.world import FamilyKey, World
+from dragoon.gang.world import World
 
 _log = structlog.get_logger(__name__)
 

@@ -6,8 +6,9 @@ nobody changes, and snapshots of `state`.
 
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import structlog
 
@@ -22,7 +23,7 @@ from dragoon.errors import DragoonError
 from dragoon.gang import promised
 from dragoon.gang.copies import Copies, RuleRecord
 from dragoon.gang.discovering.answers import Ground
-from dragoon.gang.group_index import GroupIndex
+from dragoon.gang.pod_index import FamilyKey, PodIndex, drop_key
 from dragoon.gang.protocol.model import RuleFacts
 from dragoon.gang.records import JobRecord, PodRecord, Raw
 from dragoon.gang.waiting import freed
@@ -31,13 +32,6 @@ from dragoon.kube.mirror import Change, Key
 from dragoon.kube.port import Resource
 
 _log = structlog.get_logger(__name__)
-
-
-class FamilyKey(NamedTuple):
-    """The pods of one label value in one namespace, and their Gangs."""
-
-    namespace: str
-    group: str
 
 
 class Listener(NamedTuple):
@@ -58,13 +52,8 @@ class World:
         self.copies = copies
         self.state = ClusterState()
         self._listener = listener
-        self._families: defaultdict[FamilyKey, dict[Key, None]] = defaultdict(dict)
+        self._pods = PodIndex(copies.pods)
         self._gangs_of: defaultdict[FamilyKey, dict[Key, None]] = defaultdict(dict)
-        self._users: defaultdict[Key, dict[Key, None]] = defaultdict(dict)
-        self._pods_of_owner: defaultdict[str, dict[Key, None]] = defaultdict(dict)
-        self._groups = GroupIndex()
-        self._on_node: defaultdict[str, dict[Key, None]] = defaultdict(dict)
-        self._schedulable: dict[Key, None] = {}
         self._planned: dict[str, str] = {}
         self._jobs: dict[str, JobRecord] = {}
         copies.pods.subscribe(self._pod)
@@ -87,9 +76,7 @@ class World:
 
     def users(self, namespace: str, claim: str) -> tuple[PodRecord, ...]:
         """The pods that name a claim."""
-        keys = self._users.get(Key(namespace, claim), ())
-        pods = (self.copies.pods.get(key.name, key.namespace) for key in keys)
-        return tuple(pod for pod in pods if pod is not None)
+        return self._pods.users(Key(namespace, claim))
 
     def pods_using(self, namespace: str, claim: str) -> tuple[Raw, ...]:
         """The raw pods that name a claim."""
@@ -101,10 +88,7 @@ class World:
 
     def family(self, key: FamilyKey) -> tuple[PodRecord, ...]:
         """The pods with this label value."""
-        found = (
-            self.copies.pods.get(name, namespace) for namespace, name in self._families.get(key, ())
-        )
-        return tuple(pod for pod in found if pod is not None)
+        return self._pods.family(key)
 
     def gangs_of(self, key: FamilyKey) -> tuple[GangObject, ...]:
         """The Gangs of a label value."""
@@ -120,13 +104,11 @@ class World:
 
     def namespaces_with(self, group: str) -> dict[str, int]:
         """How many pods each namespace has with this label value."""
-        return {
-            key.namespace: len(pods) for key, pods in self._families.items() if key.group == group
-        }
+        return self._pods.namespaces_with(group)
 
     def families(self) -> set[FamilyKey]:
         """All that have a pod or a Gang."""
-        return {*self._families, *self._gangs_of}
+        return {*self._pods.families(), *self._gangs_of}
 
     @property
     def ground(self) -> Ground:
@@ -135,9 +117,7 @@ class World:
 
     def in_groups_of(self, pods: Iterable[PodRecord]) -> tuple[PodRecord, ...]:
         """All pods that other projects have in a group with one of these."""
-        keys = self._groups.beside(pods)
-        found = (self.copies.pods.get(key.name, key.namespace) for key in keys)
-        return tuple(pod for pod in found if pod is not None)
+        return self._pods.in_groups_of(pods)
 
     @property
     def jobs_by_uid(self) -> Mapping[str, JobRecord]:
@@ -146,10 +126,9 @@ class World:
     def pending_claims(self) -> frozenset[str]:
         """UIDs of unallocated claims of pods that kube-scheduler may schedule now."""
         found: set[str] = set()
-        for namespace, name in self._schedulable:
-            pod = self.copies.pods.get(name, namespace)
-            for claim_name in () if pod is None else pod.claims:
-                claim = self.copies.claims.get(claim_name, namespace)
+        for pod in self._pods.schedulable():
+            for name in pod.claims:
+                claim = self.copies.claims.get(name, pod.namespace)
                 if claim is not None and not (claim.get("status") or {}).get("allocation"):
                     found.add(claim["metadata"]["uid"])
         return frozenset(found)
@@ -182,9 +161,8 @@ class World:
 
     def gang_using(self, namespace: str, claim: str) -> str:
         """The gang whose pod names a claim, as `namespace/name`, empty where there is none."""
-        for key in self._users.get(Key(namespace, claim), ()):
-            pod = self.copies.pods.get(key.name, key.namespace)
-            uid = "" if pod is None else self.planned_by(pod.uid)
+        for pod in self.users(namespace, claim):
+            uid = self.planned_by(pod.uid)
             found = next((str(one) for one in self.copies.gangs.values() if one.uid == uid), "")
             if found:
                 return found
@@ -197,97 +175,48 @@ class World:
     def priorities(self) -> dict[str, int]:
         """The priority of the pods that hold claims, by `namespace/name` of the claim."""
         found: dict[str, int] = {}
-        for (namespace, name), users in self._users.items():
-            pods = (self.copies.pods.get(user.name, user.namespace) for user in users)
-            numbers = [pod.priority for pod in pods if pod is not None and pod.is_alive]
+        for claim in self._pods.claims():
+            numbers = [pod.priority for pod in self._pods.users(claim) if pod.is_alive]
             if numbers:
-                found[f"{namespace}/{name}"] = max(numbers)
+                found[f"{claim.namespace}/{claim.name}"] = max(numbers)
         return found
 
     def _filled(self, facts: NodeFacts, left_out: set[tuple[str, str]]) -> NodeFacts:
         used: dict[str, int] = {}
-        count = 0
-        for key in self._on_node.get(facts.name, ()):
-            pod = self.copies.pods.get(key.name, key.namespace)
-            if pod is None or key in left_out:
-                continue
-            count += 1
+        counted = [pod for pod in self._pods.on_node(facts.name) if pod.key not in left_out]
+        for pod in counted:
             for resource, amount in pod.amounts.items():
                 used[resource] = used.get(resource, 0) + amount
-        return replace(facts, used=used, pods=count) if count else facts
+        return replace(facts, used=used, pods=len(counted)) if counted else facts
 
     def _pod(self, change: Change[PodRecord]) -> None:
         old, new = change.old, change.new
         if old is not None:
-            self._forget_pod(change.key, old)
+            self._pods.drop(change.key, old)
         if new is not None:
-            self._index_pod(change.key, new)
+            self._pods.add(change.key, new)
         for pod in (old, new):
-            for family in () if pod is None else self._families_of(pod):
+            for family in () if pod is None else self._pods.families_of(pod):
                 self._listener.family(family)
         node = "" if old is None else old.node or old.nominated
         if node and (new is None or new.ended):
             self._listener.room(freed.by_node(node))
-
-    def _families_of(self, pod: PodRecord) -> Iterable[FamilyKey]:
-        """The family whose label it has, and those whose claims it uses."""
-        if pod.group is not None:
-            yield FamilyKey(pod.namespace, pod.group)
-        for claim in pod.claims:
-            yield from self._families_using(Key(pod.namespace, claim))
-
-    def _index_pod(self, key: Key, pod: PodRecord) -> None:
-        if pod.group is not None:
-            self._families[FamilyKey(pod.namespace, pod.group)][key] = None
-            self._groups.add(pod)
-            if pod.owner is not None:
-                self._pods_of_owner[pod.owner.uid][key] = None
-        for claim in pod.claims:
-            self._users[Key(pod.namespace, claim)][key] = None
-        node = "" if pod.ended else pod.node or pod.nominated
-        if node:
-            self._on_node[node][key] = None
-        if pod.claims and pod.is_alive and not pod.node and not pod.waits:
-            self._schedulable[key] = None
-
-    def _forget_pod(self, key: Key, pod: PodRecord) -> None:
-        if pod.group is not None:
-            _drop(self._families, FamilyKey(pod.namespace, pod.group), key)
-            self._groups.drop(pod)
-            if pod.owner is not None:
-                _drop(self._pods_of_owner, pod.owner.uid, key)
-        for claim in pod.claims:
-            _drop(self._users, Key(pod.namespace, claim), key)
-        _drop(self._on_node, pod.node or pod.nominated, key)
-        self._schedulable.pop(key, None)
-
-    def _families_using(self, claim: Key) -> Iterable[FamilyKey]:
-        for user in self._users.get(claim, ()):
-            pod = self.copies.pods.get(user.name, user.namespace)
-            if pod is not None and pod.group is not None:
-                yield FamilyKey(pod.namespace, pod.group)
 
     def _claim(self, change: Change[Raw]) -> None:
         if change.new is None:
             self.state.drop_claim(*change.key)
         else:
             self._read(self.state.put_claim, change.new)
-        for family in set(self._families_using(change.key)):
+        for family in self._pods.families_using(change.key):
             self._listener.family(family)
         had, has = (
             ((one or {}).get("status") or {}).get("allocation") for one in (change.old, change.new)
         )
         if had and not has:
             self._listener.room(freed.by_claim(had))
-            self._tell_gang_that_had(change.old or {})
-
-    def _tell_gang_that_had(self, claim: Raw) -> None:
-        """The claim of a pod that is gone is free: its successor may be waiting for the place."""
-        owner = owner_pod(claim)
-        uid = "" if owner is None else self.planned_by(owner[1])
-        for gang in self.copies.gangs.values() if uid else ():
-            if gang.uid == uid:
-                self._listener.family(FamilyKey(gang.namespace, gang.group))
+            # Of a pod that is gone: its successor may be waiting for the place.
+            owner = owner_pod(change.old or {})
+            self._tell_gangs({self.planned_by(owner[1])} if owner else set())
 
     def _slice(self, change: Change[Slice]) -> None:
         if change.new is None:
@@ -302,10 +231,8 @@ class World:
         if change.old is None or change.new is None or freed.differs(change.old, change.new):
             self._listener.room(freed.FLEET)
         if change.new is None:
-            for key in self._on_node.get(change.key.name, ()):
-                pod = self.copies.pods.get(key.name, key.namespace)
-                if pod is not None and pod.group is not None:
-                    self._listener.family(FamilyKey(pod.namespace, pod.group))
+            for family in self._pods.families_on(change.key.name):
+                self._listener.family(family)
 
     def _rule(self, change: Change[RuleRecord]) -> None:
         if change.new is None:
@@ -314,17 +241,14 @@ class World:
             self._read(self.state.put_rule, change.new.raw)
         self._listener.room(freed.by_rules(_facts_of(change)))
         self._listener.swept()
-        for family in self._families_of_rule(change):
-            self._listener.family(family)
+        # Whose fence has come or gone: nothing else wakes a gang that waits for that.
+        self._tell_gangs({fact.gang for fact in _facts_of(change) if fact is not None})
 
-    def _families_of_rule(self, change: Change[RuleRecord]) -> set[FamilyKey]:
-        """Whose fence has come or gone: nothing else wakes a gang that waits for that."""
-        uids = {fact.gang for fact in _facts_of(change) if fact is not None and fact.gang}
-        return {
-            FamilyKey(gang.namespace, gang.group)
-            for gang in self.copies.gangs.values()
-            if gang.uid in uids
-        }
+    def _tell_gangs(self, uids: AbstractSet[str]) -> None:
+        """Tells of the families of Gangs. uids: an empty one is nobody's."""
+        for gang in self.copies.gangs.values() if uids - {""} else ():
+            if gang.uid in uids:
+                self._listener.family(FamilyKey(gang.namespace, gang.group))
 
     def _class(self, change: Change[Raw]) -> None:
         if change.new is None:
@@ -344,7 +268,7 @@ class World:
                 if found is change.new:
                     self._gangs_of[family][change.key] = None
                 elif change.new is None or change.new.group != found.group:
-                    _drop(self._gangs_of, family, change.key)
+                    drop_key(self._gangs_of, family, change.key)
                 self._listener.family(family)
         if change.new is None:
             self._listener.swept()
@@ -357,18 +281,13 @@ class World:
         if change.new is not None:
             self._jobs[change.new.uid] = change.new
         known = change.new or change.old
-        for key in () if known is None else self._pods_of_owner.get(known.uid, ()):
-            self._tell_family_of(key)
+        for family in () if known is None else self._pods.families_of_owner(known.uid):
+            self._listener.family(family)
 
     def _group(self, resource: Resource, key: Key | None) -> None:
         """An object of another project has changed, or whether there is its kind at all."""
-        for pod in self._groups.of_object(resource, key):
-            self._tell_family_of(pod)
-
-    def _tell_family_of(self, key: Key) -> None:
-        pod = self.copies.pods.get(key.name, key.namespace)
-        if pod is not None and pod.group is not None:
-            self._listener.family(FamilyKey(pod.namespace, pod.group))
+        for family in self._pods.families_in(resource, key):
+            self._listener.family(family)
 
     @staticmethod
     def _read(put: Callable[[Raw], None], raw: Raw) -> None:
@@ -381,12 +300,3 @@ class World:
 
 def _facts_of(change: Change[RuleRecord]) -> list[RuleFacts | None]:
     return [one.facts for one in (change.old, change.new) if one is not None]
-
-
-def _drop(index: defaultdict[Any, dict[Key, None]], at: Any, key: Key) -> None:
-    """Takes a key out of an index, and the entry with its last one."""
-    entries = index.get(at)
-    if entries is not None:
-        entries.pop(key, None)
-        if not entries:
-            del index[at]

@@ -7,11 +7,12 @@ import structlog
 from dragoon.api.gang import GangObject
 from dragoon.errors import ApiConflictError, ApiNotFoundError, DragoonError
 from dragoon.gang.group_copies import GroupCopies
+from dragoon.gang.pod_index import FamilyKey
 from dragoon.gang.provisioning import deciding
 from dragoon.gang.provisioning.deciding import Need
 from dragoon.gang.provisioning.objects import Request
 from dragoon.gang.records import PodRecord, Raw
-from dragoon.gang.world import FamilyKey, World
+from dragoon.gang.world import World
 from dragoon.kube.mirror import Key
 from dragoon.kube.port import POD_TEMPLATES, PROVISIONING_REQUESTS, Api, Resource
 

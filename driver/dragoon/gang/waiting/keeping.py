@@ -11,12 +11,13 @@ from dragoon.allocator.usage import holds_of
 from dragoon.api.gang import GangObject
 from dragoon.api.gang_plan import PlannedClaim, stamp, unpack
 from dragoon.errors import InvalidInputError
+from dragoon.gang.pod_index import FamilyKey
 from dragoon.gang.protocol.facts import problems_of
 from dragoon.gang.protocol.model import Kind
 from dragoon.gang.records import PodRecord
 from dragoon.gang.waiting import durations, ranking
 from dragoon.gang.waiting.backfilling import end_if_started, may_use
-from dragoon.gang.world import FamilyKey, World
+from dragoon.gang.world import World
 
 _NAMED: Final = 5
 
