@@ -71,11 +71,12 @@ def revision_of(body: Object) -> int:
 
 
 def write(events: Iterable[Event], file: Path) -> None:
-    """One event a line, as JSON."""
+    """One event a line, as JSON. Makes the folder."""
     lines = (
         json.dumps({"revision": one.revision, "kind": one.kind, "object": _without_managers(one)})
         for one in events
     )
+    file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text("".join(f"{line}\n" for line in lines), "utf-8")
 
 

@@ -45,8 +45,9 @@ async def test_it_is_complete_when_each_resource_was_seen_up_to_its_mark() -> No
 def test_it_is_written_one_event_a_line_without_who_wrote_which_field(tmp_path: Path) -> None:
     event = _event(PODS, 5, kind="DELETED")
     event.object["metadata"]["managedFields"] = [{"manager": "somebody"}]
-    write([event], tmp_path / "history")
-    (line,) = (tmp_path / "history").read_text().splitlines()
+    file = tmp_path / "kept" / "history"
+    write([event], file)
+    (line,) = file.read_text().splitlines()
     told = json.loads(line)
     assert (told["revision"], told["kind"]) == (5, "DELETED")
     assert told["object"]["metadata"].keys() == {"namespace", "name", "uid", "resourceVersion"}
