@@ -28,7 +28,7 @@ class Keepable:
     whole_only: bool = False
 
     def tell(self, before: "Keepable") -> None:
-        """Logs what is not published and was, or was not yet offered, before."""
+        """Logs what is left out, where it was not left out before."""
         if self.left_out and self.left_out != before.left_out:
             log.warning(
                 "devices are not published: this API server does not keep taints",

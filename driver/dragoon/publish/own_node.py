@@ -43,7 +43,7 @@ class OwnNode:
         return self._informer.get(self.name)
 
     def follow(self, callback: Callable[[Object], None]) -> None:
-        """Calls back with the Node when it is seen first, anew, or changed; it may not block."""
+        """Calls back with the Node when it is seen first, anew or changed; it may not block or raise."""
         self._followers.append(callback)
 
     async def read(self) -> Object:
