@@ -6,13 +6,12 @@ Serves the paths of `paths`, watches as JSON lines, pages of lists, Status objec
 
 import asyncio
 import contextlib
-import logging
 import os
 import secrets
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Iterable
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 import yaml
@@ -35,11 +34,10 @@ from dragoon.kube.http_requests import (
     selectors_of,
 )
 from dragoon.kube.memory import MemoryApi
-from dragoon.kube.port import PODS, Object, Resource, WatchEvent
+from dragoon.kube.port import PODS, Object, Resource
 from dragoon.kube.statuses import status_of
+from dragoon.kube.streaming import stream_events
 from dragoon.kube.traits import TRAITS
-
-log = logging.getLogger(__name__)
 
 _HOST: Final = "127.0.0.1"
 _BODY_LIMIT = 3 * 2**20
@@ -265,35 +263,7 @@ class EmbeddedApi:
             **selectors_of(request),
         )
         seconds = number_of(request, "timeoutSeconds", _WATCH_S)
-        response = web.StreamResponse(headers={"Content-Type": "application/json"})
-        await response.prepare(request)
-        stopping = asyncio.create_task(self._stopping.wait())
-        sending = asyncio.create_task(_send(stream, response))
-        try:
-            await asyncio.wait(
-                {stopping, sending}, timeout=seconds, return_when=asyncio.FIRST_COMPLETED
-            )
-        finally:
-            stopping.cancel()
-            sending.cancel()
-            _, failure = await asyncio.gather(stopping, sending, return_exceptions=True)
-        if isinstance(failure, Exception) and not isinstance(failure, ConnectionError):
-            log.error("a watch of %s failed", resource.plural, exc_info=failure)
-        return response
-
-
-async def _send(stream: Any, response: web.StreamResponse) -> None:
-    """Writes the events; an error becomes the stream's last event, as the API server does it."""
-    async with contextlib.aclosing(stream):
-        try:
-            async for event in stream:
-                await response.write(_line(event))
-        except ApiError as error:
-            await response.write(_line(WatchEvent("ERROR", status_of(error))))
-
-
-def _line(event: WatchEvent) -> bytes:
-    return msgspec.json.encode({"type": event.kind, "object": event.object}) + b"\n"
+        return await stream_events(request, stream, seconds, self._stopping)
 
 
 def _answer(body: Object, code: int = 200) -> web.Response:

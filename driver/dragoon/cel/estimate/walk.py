@@ -8,7 +8,8 @@ from dragoon.cel.checked import DEVICE_NAME, Checked
 from dragoon.cel.costs import LIST, MAP
 from dragoon.cel.estimate.bounds import NOTHING, ONE, UNBOUNDED, UNKNOWN, Bounds, exactly
 from dragoon.cel.estimate.functions import Estimate, equality, estimate, smaller
-from dragoon.cel.estimate.parts import Entries, Part, size_at
+from dragoon.cel.estimate.parts import Entries, Part
+from dragoon.cel.estimate.sizes import common_size, elements, one_of, own_size, read_from
 from dragoon.cel.functions import Overload
 from dragoon.cel.library.lists import COMPARABLE
 from dragoon.cel.signatures import INDEX
@@ -31,9 +32,6 @@ from dragoon.cel.syntax import (
 )
 from dragoon.cel.types import DYN, Type, Unifier, list_of
 
-_SCALARS: Final = frozenset(
-    ("bool", "double", "int", "uint", "google.protobuf.Duration", "google.protobuf.Timestamp")
-)
 _WITH_FIELDS: Final = frozenset(("map", "kubernetes.DRADevice"))
 
 
@@ -53,7 +51,7 @@ class _Walk:
         """What is known of a node; its cost includes that of its parts."""
         part = _RULES[type(node)](self, node)
         if part.size is None:
-            part = replace(part, size=_own_size(part))
+            part = replace(part, size=own_size(part))
         return part
 
     def _new(self, node: Node, cost: Bounds) -> Part:
@@ -73,7 +71,7 @@ class _Walk:
         part = self._new(node, ONE)
         for name, known in reversed(self._scope):
             if name == node.name:
-                return _read(known, part)
+                return read_from(known, part)
         return replace(part, path=(DEVICE_NAME,))
 
     def select(self, node: Select) -> Part:
@@ -108,17 +106,17 @@ class _Walk:
     def conditional(self, node: Conditional) -> Part:
         test, yes, no = self.part(node.test), self.part(node.yes), self.part(node.no)
         part = self._new(node, test.cost.plus(yes.cost.either(no.cost)))
-        return _either(part, yes, no)
+        return one_of(part, yes, no)
 
     def list_of_items(self, node: ListOf) -> Part:
         items = [self.part(child) for child in node.children()]
-        entries = Entries("list", ONE, _common(items))
+        entries = Entries("list", ONE, common_size(items))
         part = self._new(node, _total(items, LIST))
         return replace(part, size=exactly(len(items)), entries=entries)
 
     def map_of_entries(self, node: MapOf) -> Part:
         parts = [self.part(child) for child in node.children()]
-        entries = Entries("map", _common(parts[::2]), _common(parts[1::2]))
+        entries = Entries("map", common_size(parts[::2]), common_size(parts[1::2]))
         part = self._new(node, _total(parts, MAP))
         return replace(part, size=exactly(len(node.entries)), entries=entries)
 
@@ -136,7 +134,7 @@ class _Walk:
 
     def quantifier(self, node: Quantifier) -> Part:
         over = self.part(node.range)
-        body = self._within(_elements(node.variables, over), node.body).cost
+        body = self._within(elements(node.variables, over), node.body).cost
         if node.macro == "existsOne":
             step, ends = body.plus(Bounds(1, 2)), 2
         else:
@@ -147,7 +145,7 @@ class _Walk:
 
     def transform(self, node: Transform) -> Part:
         over = self.part(node.range)
-        variables = _elements(node.variables, over)
+        variables = elements(node.variables, over)
         step = self._within(variables, node.step)
         # Making a list of one and adding it, or inserting, with the outcome so far read.
         extra = {"list": LIST + 2, "map": 3, "entries": 2}[node.result]
@@ -164,8 +162,8 @@ class _Walk:
 
     def sort_by(self, node: SortBy) -> Part:
         over = self.part(node.range)
-        read = _read(over, over.costing(ONE))
-        keys = self._within(_elements((node.name,), read), node.key)
+        read = read_from(over, over.costing(ONE))
+        keys = self._within(elements((node.name,), read), node.key)
         rounds = read.size_or_any.times(keys.cost.plus(exactly(LIST + 2)))
         cost = ONE.plus(exactly(LIST + 1)).plus(rounds)
         listed = Part(None, list_of(keys.type), cost, read.size_or_any)
@@ -188,48 +186,17 @@ class _Walk:
         target = self.part(node.target)
         inner = target.type.params[0] if target.type.params else DYN
         value = Part(None, inner, target.cost.plus(ONE))
-        value = replace(value, size=_own_size(value))
+        value = replace(value, size=own_size(value))
         body = self._within([(node.name, value)], node.body)
         bound = value.cost.plus(body.cost).plus(exactly(LIST))
         yes = bound if node.flat else bound.plus(ONE)
         part = self._new(node, target.cost.plus(ONE).plus(yes.either(ONE)))
-        none = _own_size(part) or UNKNOWN
+        none = own_size(part) or UNKNOWN
         return replace(part, size=none.either(body.size_or_any) if node.flat else none)
 
 
 def _never(*_: Any) -> Any:
     raise AssertionError("a signature for its types only")
-
-
-def _read(known: Part, part: Part) -> Part:
-    """A variable, from what it stands for."""
-    size = size_at(known.path) or _type_size(part.type) or known.size
-    return replace(part, path=known.path, size=size, entries=known.entries)
-
-
-def _own_size(part: Part) -> Bounds | None:
-    return size_at(part.path) or _type_size(part.type)
-
-
-def _type_size(type_: Type) -> Bounds | None:
-    if type_.kind == "optional_type":
-        return _type_size(type_.params[0])
-    return ONE if type_.kind in _SCALARS else None
-
-
-def _either(part: Part, yes: Part, no: Part) -> Part:
-    entries = None if yes.entries is None else yes.entries.either(no.entries)
-    return replace(part, size=yes.size_or_any.either(no.size_or_any), entries=entries)
-
-
-def _common(parts: list[Part]) -> Bounds:
-    """The size of any of these."""
-    if not parts:
-        return NOTHING
-    common = parts[0].size_or_any
-    for part in parts[1:]:
-        common = common.either(part.size_or_any)
-    return common
 
 
 def _total(parts: tuple[Part, ...] | list[Part], more: int) -> Bounds:
@@ -267,30 +234,10 @@ def _called(part: Part, name: str, overloads: tuple[Overload, ...], args: tuple[
         if found.size is not None:
             size = found.size if size is None else size.either(found.size)
         if size is None:
-            size = _own_size(part)
+            size = own_size(part)
         if name == "+" and args[0].entries is not None and found.size is not None:
             entries = args[0].entries.either(args[1].entries) or entries
     return replace(part, cost=part.cost.plus(costs or NOTHING), size=size, entries=entries)
-
-
-def _elements(names: tuple[str, ...], over: Part) -> list[tuple[str, Part]]:
-    """The variables of a macro that walks over a part."""
-    entries = over.entries
-    kind = over.type.kind if entries is None else entries.kind
-    key = None if entries is None else entries.key
-    value = None if entries is None else entries.value
-    steps = ("@indices", "@items") if kind == "list" else ("@keys", "@values")
-    if len(names) == 1:
-        size, step = (value, steps[1]) if kind == "list" else (key, steps[0])
-        return [(names[0], _element(over, step, size))]
-    return [
-        (names[0], _element(over, steps[0], key)),
-        (names[1], _element(over, steps[1], value)),
-    ]
-
-
-def _element(over: Part, step: str, size: Bounds | None) -> Part:
-    return Part(None, DYN, NOTHING, size, None, (*(over.path or ()), step))
 
 
 _RULES: Final[dict[type[Node], Callable[[_Walk, Any], Part]]] = {
