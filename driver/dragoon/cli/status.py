@@ -89,7 +89,8 @@ def command(
     told = standing(found, driver=config.driver_name, node=node)
     if node and not told.nodes:
         raise InvalidInputError(
-            f"node/{node}: no node of that name has devices of {config.driver_name}"
+            f"node/{node}: no node of that name has devices of {config.driver_name}",
+            hint=f"not looked at: {'; '.join(told.missing)}" if told.missing else None,
         )
     if form in {"table", "wide"}:
         _print(told, report, of_node=bool(node), wide=form == "wide")

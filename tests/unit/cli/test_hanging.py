@@ -62,6 +62,17 @@ def test_status_still_tells_of_claims_and_why_the_rest_is_not_known(
     assert "GPUs: the driver cannot be asked: no answer within 0.1 s: the driver hangs" in told
 
 
+def test_status_of_a_node_without_devices_says_that_the_driver_could_not_be_asked(
+    node: Node, tmp_path: Path, capsys: Capture
+) -> None:
+    options = ("--kubelet-root", str(tmp_path / "kubelet"), "--proc-root", str(tmp_path / "proc"))
+    arguments = ["status", "node/n1", "--node-name", "n1", "--local", *node.where, *options]
+    assert main.run([*arguments, *TIMEOUT]) == exits.USAGE
+    told = capsys.readouterr().err
+    assert "error: node/n1: no node of that name has devices of gpu.dragoon.dev\nhint: " in told
+    assert "GPUs: the driver cannot be asked: no answer within 0.1 s: the driver hangs" in told
+
+
 @pytest.mark.parametrize("text", ["0s", "-5s", "soon", "5", ""])
 def test_a_time_that_is_none_is_wrong_usage(text: str, capsys: Capture) -> None:
     assert main.run(["topo", "--timeout", text]) == exits.USAGE
