@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from dragoon.api import gang
 from dragoon.kube.port import Object
 
 
@@ -52,3 +53,9 @@ def is_alive(pod: Object) -> bool:
     """Neither ended nor on its way out."""
     phase = (pod.get("status") or {}).get("phase")
     return phase not in {"Succeeded", "Failed"} and not pod["metadata"].get("deletionTimestamp")
+
+
+def is_gated(pod: Object) -> bool:
+    """Whether kube-scheduler leaves it alone because of Dragoon."""
+    gates = pod["spec"].get("schedulingGates") or ()
+    return any(one["name"] == gang.GATE for one in gates)

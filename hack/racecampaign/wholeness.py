@@ -1,11 +1,11 @@
-"""Whether gangs were whole when their first member was bound: judged of a history. Pure.
+"""Whether gangs were whole when their first member was set free: judged of a history. Pure.
 
 A gang is whole as soon as so many members as it has places have all their devices at one time.
 Those that are deleted from then on are placed again on their own, and the others start, whatever
 becomes of the claims of the deleted ones. If one that lives loses its devices the round was taken
 back: the gang is not whole, and what deleted ones had does not count any more.
 
-When the first member is bound the gang is judged, once: its name is not used again.
+When the first gate of ours goes the gang is judged, once: its name is not used again.
 """
 
 from collections.abc import Iterable, Mapping
@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from dragoon.api import gang
 from dragoon.kube.port import CLAIMS, PODS, Object
 from racecampaign.history import Event
-from racecampaign.objects import allocated, claim_names, is_alive
+from racecampaign.objects import allocated, claim_names, is_alive, is_gated
 
 
 @dataclass(frozen=True)
@@ -86,7 +86,7 @@ class _Judge:
         lives = is_alive(pod) and not event.is_gone
         one.members[meta["uid"]] = _Member(meta["name"], tuple(claim_names(pod)), lives)
         having = one.count(self._given)
-        if pod["spec"].get("nodeName") and not one.is_judged:
+        if not is_gated(pod) and not one.is_judged:
             one.is_judged = True
             if not one.is_whole:
                 self.found.append(self._told(label, one, having, event.revision, pod))
@@ -96,7 +96,7 @@ class _Judge:
         without = (it.name for it in members if it.is_alive and not it.has_devices(self._given))
         meta = pod["metadata"]
         return (
-            f"gang {meta['namespace']}/{label}: at revision {revision} pod {meta['name']} is bound, "
+            f"gang {meta['namespace']}/{label}: at revision {revision} pod {meta['name']} is free, "
             f"and {having} of {one.size} members have devices; living ones without: "
             f"{', '.join(sorted(without)) or 'none'}"
         )

@@ -1,5 +1,6 @@
 """What the race campaign calls a partial gang, and what it does not."""
 
+from dragoon.api.gang import GATE
 from dragoon.kube.port import CLAIMS, PODS, Object, Resource
 from racecampaign.history import Event, History
 from racecampaign.wholeness import partial_gangs
@@ -17,34 +18,38 @@ class Story:
             self.comes(name)
 
     def comes(self, name: str) -> None:
-        self.free(name, kind="ADDED")
+        self.taken(name, kind="ADDED")
         self._pod("ADDED", name)
 
     def given(self, *names: str) -> None:
         for name in names:
             self._claim("MODIFIED", name, device=name)
 
-    def free(self, *names: str, kind: str = "MODIFIED") -> None:
+    def taken(self, *names: str, kind: str = "MODIFIED") -> None:
+        """Their claims have no devices."""
         for name in names:
             self._claim(kind, name)
 
-    def bound(self, name: str) -> None:
-        self._pod("MODIFIED", name, node="n")
+    def freed(self, name: str) -> None:
+        """Its gate goes."""
+        self._pod("MODIFIED", name, is_gated=False)
 
     def deleted(self, name: str) -> None:
         """The pod only: the claim of a pod that is gone is freed, and goes, later."""
         self._pod("DELETED", name)
 
     def claim_goes(self, name: str) -> None:
-        self.free(name)
+        self.taken(name)
         self._claim("DELETED", name)
 
     def found(self) -> list[str]:
         return partial_gangs(self.events, SIZES)
 
-    def _pod(self, kind: str, name: str, *, node: str = "") -> None:
+    def _pod(self, kind: str, name: str, *, is_gated: bool = True) -> None:
         meta: Object = {"labels": {"dragoon.dev/gang": "crew"}}
-        spec = {"resourceClaims": [{"name": "gpu", "resourceClaimName": name}], "nodeName": node}
+        gates = [{"name": gate} for gate in (GATE, "of-others/gate")[not is_gated :]]
+        claims = [{"name": "gpu", "resourceClaimName": name}]
+        spec = {"resourceClaims": claims, "schedulingGates": gates}
         self._tell(PODS, kind, name, {"spec": spec, "status": {"phase": "Pending"}}, meta)
 
     def _claim(self, kind: str, name: str, *, device: str = "") -> None:
@@ -58,14 +63,14 @@ class Story:
         self.events.append(Event.of(resource, kind, {**body, "metadata": {**meta, **own}}))
 
 
-def test_a_member_that_is_bound_while_others_never_had_devices_is_a_partial_gang() -> None:
+def test_a_member_that_is_set_free_while_others_never_had_devices_is_a_partial_gang() -> None:
     story = Story(*ALL)
     story.given("a")
-    story.bound("a")
+    story.freed("a")
     story.given("b", "c")
     (told,) = story.found()
     assert told == (
-        "gang team/crew: at revision 8 pod a is bound, and 1 of 3 members have devices; "
+        "gang team/crew: at revision 8 pod a is free, and 1 of 3 members have devices; "
         "living ones without: b, c"
     )
 
@@ -75,14 +80,14 @@ def test_members_that_wait_or_have_all_that_they_need_are_none() -> None:
     assert story.found() == []
     story.given(*ALL)
     assert story.found() == []
-    story.bound("a")
+    story.freed("a")
     assert story.found() == []
 
 
 def test_members_that_are_not_there_yet_have_no_devices() -> None:
     story = Story("a", "b")
     story.given("a", "b")
-    story.bound("a")
+    story.freed("a")
     (told,) = story.found()
     assert told.endswith("2 of 3 members have devices; living ones without: none")
 
@@ -93,7 +98,7 @@ def test_a_member_deleted_after_all_had_devices_is_replaced_while_the_others_sta
     story.deleted("c")
     story.claim_goes("c")
     story.comes("c2")
-    story.bound("a")
+    story.freed("a")
     assert story.found() == []
 
 
@@ -102,9 +107,9 @@ def test_what_a_deleted_member_had_in_a_round_that_was_taken_back_does_not_count
     story.given("b", "c")
     story.deleted("c")
     story.comes("c2")
-    story.free("b")
+    story.taken("b")
     story.given("a", "b")
-    story.bound("a")
+    story.freed("a")
     (told,) = story.found()
     assert told.endswith("2 of 3 members have devices; living ones without: c2")
 
@@ -116,26 +121,26 @@ def test_a_member_deleted_while_the_last_ones_are_given_theirs_counts() -> None:
     story.deleted("a")
     story.given("c")
     story.claim_goes("a")
-    story.bound("b")
+    story.freed("b")
     assert story.found() == []
 
 
 def test_a_round_that_was_taken_back_does_not_count() -> None:
     story = Story(*ALL)
     story.given(*ALL)
-    story.free("a", "b", "c")
+    story.taken("a", "b", "c")
     story.given("a", "b")
-    story.bound("a")
+    story.freed("a")
     (told,) = story.found()
     assert told.endswith("2 of 3 members have devices; living ones without: c")
 
 
-def test_what_comes_after_the_first_was_bound_is_not_judged() -> None:
+def test_what_comes_after_the_first_was_set_free_is_not_judged() -> None:
     story = Story(*ALL)
     story.given(*ALL)
-    story.bound("a")
-    story.free("b", "c")
-    story.bound("b")
+    story.freed("a")
+    story.taken("b", "c")
+    story.freed("b")
     assert story.found() == []
 
 
@@ -143,7 +148,7 @@ def _delivered(*, pods_first: bool, given: tuple[str, ...]) -> list[Event]:
     """A story as two watches tell it of which one lags behind the other."""
     story, history = Story(*ALL), History()
     story.given(*given)
-    story.bound("a")
+    story.freed("a")
     for event in sorted(story.events, key=lambda one: (one.resource == PODS) != pods_first):
         history.add(event)
     return history.take("team", len(story.events))
