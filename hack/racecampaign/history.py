@@ -44,7 +44,8 @@ class History:
 
     def add(self, event: Event) -> None:
         """An event, or a bookmark: of its resource everything before it has come."""
-        self._seen[event.resource] = event.revision
+        # A list is in the order of names.
+        self._seen[event.resource] = max(event.revision, self._seen.get(event.resource, 0))
         if event.kind in CHANGES:
             namespace = event.object["metadata"].get("namespace") or ""
             self._events[namespace].append(event)

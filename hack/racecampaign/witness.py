@@ -49,9 +49,10 @@ class Overlap:
 
 @dataclass
 class Witness:
-    """What the watches show now, and what was found.
+    """What was found, and what the watches have told.
 
-    history: of pods, claims and rules, and of the Gangs, which explain it.
+    history: of pods, claims and rules, and of the Gangs, which explain it. objects: those that hold
+    devices, and rules, as they are now.
     """
 
     client: KubeClient
@@ -59,7 +60,7 @@ class Witness:
     overlaps: int = 0
     history: History = field(default_factory=History)
     objects: dict[Resource, dict[Key, Object]] = field(
-        default_factory=lambda: {CLAIMS: {}, PODS: {}, GANGS: {}, TAINT_RULES: {}}
+        default_factory=lambda: {CLAIMS: {}, TAINT_RULES: {}}
     )
     clock: Callable[[], float] = time.monotonic
     _open: dict[Device, Overlap] = field(default_factory=dict)
@@ -67,7 +68,7 @@ class Witness:
     async def run(self) -> None:
         """Watches until cancelled."""
         async with asyncio.TaskGroup() as tasks:
-            for resource in self.objects:
+            for resource in (PODS, CLAIMS, TAINT_RULES, GANGS):
                 tasks.create_task(self._follow(resource))
             tasks.create_task(self._look_on())
 
@@ -85,7 +86,7 @@ class Witness:
     def see(self, event: Event) -> None:
         """What a watch tells."""
         self.history.add(event)
-        seen = self.objects[event.resource]
+        seen = self.objects.get(event.resource, {})
         if event.is_gone:
             seen.pop(Key.of(event.object), None)
         elif event.kind in CHANGES:
