@@ -63,6 +63,18 @@ class Bed:
         selector = f"spec.driver={DRIVER_NAME},spec.nodeName={node}"
         return self.items("resourceslices", "--field-selector", selector)
 
+    def whole_gpus(self, node: str) -> dict[str, Object]:
+        """The whole GPUs of a node by name, whatever they can be divided into besides.
+
+        What a node does not offer any more stays published, tainted, for minutes.
+        """
+        return {
+            device["name"]: device
+            for piece in self.slices(node)
+            for device in piece["spec"].get("devices") or ()
+            if device["attributes"]["type"]["string"] == "gpu"
+        }
+
     def running(self, name: str, namespace: str) -> Object:
         """The pod, once all its containers run."""
 

@@ -14,7 +14,7 @@ from testbed.bed import Bed
 from testbed.objects import SLEEP, claim_spec, container, pod
 from testbed.serving import until_served
 from testbed.waiting import until
-from tests.e2e.gangs import PAIR, Gangs, devices, exclusive, is_allocated, is_gated
+from tests.e2e.gangs import PAIR, Gangs, condition, devices, exclusive, is_allocated, is_gated
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(900)]
 
@@ -124,10 +124,15 @@ def test_an_api_that_comes_later_is_found_and_one_that_is_not_there_is_said_on_t
     for index in range(2):
         labels = {"scheduling.x-k8s.io/pod-group": "late"}
         _pod(gangs, f"late-{index}", "late", labels=labels, template="one")
-    waiting = gangs.reaches("late", "Gathering")
-    complete = {one["type"]: one for one in waiting["status"]["conditions"]}["Complete"]
-    assert complete["reason"] == "GroupMissing"
-    assert f"does not have {COSCHEDULING_GROUPS.api_version}" in complete["message"]
+
+    def told() -> Object | None:
+        found = gangs.gang("late") or {}
+        complete = condition(found, "Complete")
+        missing = f"does not have {COSCHEDULING_GROUPS.api_version}"
+        knows = complete.get("reason") == "GroupMissing" and missing in complete["message"]
+        return found if knows else None
+
+    assert until("the Gang says what is missing", told)["status"]["phase"] == "Gathering"
 
     gangs.bed.apply(_definition(COSCHEDULING_GROUPS))
     try:

@@ -11,7 +11,15 @@ from testbed.bed import Object, is_running
 from testbed.objects import container, pod
 from testbed.serving import create_namespace
 from testbed.waiting import until
-from tests.e2e.gangs import PAIR, Gangs, allocations, is_allocated, is_gated, steadily
+from tests.e2e.gangs import (
+    PAIR,
+    Gangs,
+    allocations,
+    condition,
+    is_allocated,
+    is_gated,
+    steadily,
+)
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(900)]
 
@@ -103,6 +111,8 @@ def test_a_finished_gang_is_written_to_no_more(gangs: Gangs) -> None:
         gangs.bed.end_container(made["metadata"]["name"], gangs.namespace)
     gangs.reaches("train", Phase.FINISHED)
     until("no rule is left", lambda: not gangs.rules())
+    # Its plan goes after its rules, and then it says so.
+    until("it has no plan any more", lambda: _has_no_plan(gangs))
     until("their claims are gone", lambda: not gangs.claims("train"))
     # The Job controller counts them last; it keeps a finalizer on each until then.
     until("the Job has counted its pods", lambda: not any(map(_is_tracked, gangs.pods("train"))))
@@ -198,6 +208,13 @@ def _four_claims(gangs: Gangs) -> list[dict[str, Any]]:
 def _four_free(gangs: Gangs) -> bool:
     found = gangs.pods("train")
     return len(found) == 4 and not any(map(is_gated, found))
+
+
+def _has_no_plan(gangs: Gangs) -> bool:
+    """Nor says that it had one."""
+    found = gangs.gang("train") or {}
+    told = condition(found, "Allocated").get("reason") == "NotPlanned"
+    return told and not found["status"].get("plan")
 
 
 def _is_tracked(made: dict[str, Any]) -> bool:

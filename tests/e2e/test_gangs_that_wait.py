@@ -113,7 +113,7 @@ def test_room_is_made_by_evicting_the_fewest_pods_that_are_enough(
         templates={"eight": "eight"},
         priorityClassName=important,
     )
-    gangs.reaches("high", "Waiting")
+    gangs.waits("high", "NoRoom")
     command = ("gangs", "make-room", "gang/high", "-n", gangs.namespace)
     told = gangs.controller.run(*command)
     assert "it fits when 2 pods of lower priority (at most 0) leave" in told

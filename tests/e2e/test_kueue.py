@@ -233,9 +233,7 @@ def test_of_two_jobs_for_the_same_devices_one_starts(queues: Queues) -> None:
     queues.gangs.holder(f"holder-{first}", first, 4)
     for name in ("one", "two"):
         queues.job(name, gpus=8, queue="wide")
-    until("one is Ready", lambda: _states(queues, "one", "two").count("Ready") == 1)
-    waiting = next(name for name in ("one", "two") if _states(queues, name) != ["Ready"])
-    (started,) = {"one", "two"} - {waiting}
+    started, waiting = until("one is Ready", lambda: _ready_first(queues, "one", "two"))
     (running,) = queues.running(started)
     assert running["spec"]["nodeName"] == second
     queues.until("told why", waiting, lambda one: "0 of 1 members fit" in _message(one))
@@ -282,7 +280,12 @@ def test_each_version_of_its_api_takes_and_keeps_what_we_write(
     writer.activate()
     # Kueue 0.17 converts a Workload without a priority class so that v1beta1 takes no write at all.
     queues.job("contract", gpus=1, queue=name, priority=name)
-    found = queues.until("has quota", "contract", _is("QuotaReserved"))
+    # Kueue writes quota and checks one after the other, in either order.
+    found = queues.until(
+        "has quota and its check",
+        "contract",
+        lambda one: _is("QuotaReserved")(one) and _names_of_checks(one) == [name],
+    )
     writer.say(found, State.RETRY, requeueAfterSeconds=3600)
     queues.until("waits for an hour", "contract", _waits)
     update = {"name": "main", "annotations": {"test/told": version}, "labels": {"test/told": "too"}}
@@ -304,17 +307,26 @@ def _is(condition: str) -> Callable[[Object], bool]:
     return holds
 
 
+def _checks(found: Object | None) -> Sequence[Object]:
+    return ((found or {}).get("status") or {}).get("admissionChecks") or ()
+
+
+def _names_of_checks(found: Object) -> list[str]:
+    return [one["name"] for one in _checks(found)]
+
+
 def _check(found: Object | None) -> Object:
-    checks: Sequence[Object] = ((found or {}).get("status") or {}).get("admissionChecks") or ()
-    return next((one for one in checks if one["name"] == "placeable"), {})
+    return next((one for one in _checks(found) if one["name"] == "placeable"), {})
 
 
 def _state(found: Object | None) -> str:
     return str(_check(found).get("state") or "")
 
 
-def _states(queues: Queues, *jobs: str) -> list[str]:
-    return [_state(queues.workload(job)) for job in jobs]
+def _ready_first(queues: Queues, *jobs: str) -> list[str]:
+    """The jobs, that of which the check is Ready first; none unless it is just one."""
+    ready = {job: _state(queues.workload(job)) == "Ready" for job in jobs}
+    return sorted(jobs, key=lambda job: not ready[job]) if sum(ready.values()) == 1 else []
 
 
 def _message(found: Object) -> str:

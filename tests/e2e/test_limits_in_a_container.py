@@ -152,21 +152,25 @@ def test_without_the_library_no_container_starts_and_with_it_they_do_again(node:
     )
     before = node.bed.running("waits", node.namespace)["status"]["containerStatuses"][0]
     aside = node.library.with_suffix(".aside")
+
+    def now() -> dict[str, Any]:
+        found = node.bed.get("pod", "waits", node.namespace)
+        assert found
+        status: dict[str, Any]
+        (status,) = found["status"]["containerStatuses"]
+        return status
+
     node.library.rename(aside)
     try:
         node.bed.end_container("waits", node.namespace)
         node.said("waits", node.library.name)
-        status = node.bed.get("pod", "waits", node.namespace)
-        assert status
-        (now,) = status["status"]["containerStatuses"]
-        assert "running" not in now["state"]
+        # The kubelet writes statuses beside events.
+        until("the container does not run", lambda: "running" not in now()["state"])
     finally:
         aside.rename(node.library)
 
     def again() -> bool:
-        found = node.bed.get("pod", "waits", node.namespace)
-        (now,) = found["status"]["containerStatuses"] if found else ({},)
-        return "running" in now["state"] and now["containerID"] != before["containerID"]
+        return "running" in now()["state"] and now()["containerID"] != before["containerID"]
 
     until("the container runs again", again)
     assert LIBRARY in node.run("waits", "main", "cat", "/proc/self/maps")

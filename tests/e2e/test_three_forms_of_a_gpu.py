@@ -174,6 +174,7 @@ def test_an_error_of_one_instance_shows_in_its_pod_and_not_in_that_of_its_neighb
         found = card.bed.device_health(pod, card.namespace)
         return found is not None and found["health"] == health
 
+    until("both are healthy", lambda: all(says(pod, "Healthy") for pod in ("ill", "well")))
     hardware.raise_xid(slot, 48, gpu_instance=instance.identity)
     until("the instance's device is tainted", lambda: ill in tainted())
     until("its pod says so", lambda: says("ill", "Unhealthy"))
