@@ -15,7 +15,7 @@ from tests.property.gang_stage import Stage, at, running
 _SIZE = 3
 _POINTS = (Step.COMMIT, Step.VERIFY, Step.UNGATE)
 _ALONE = 40
-"""Steps of the controller until the owner has made the members again."""
+"""Steps of the controller, at most, until the owner has made the members again."""
 
 
 async def _stage() -> Stage:
@@ -25,12 +25,13 @@ async def _stage() -> Stage:
     return stage
 
 
-async def _step(stage: Stage) -> None:
-    """The controller's; kube-scheduler is quick where there is anything for it."""
-    await stage.pilot.step()
+async def _step(stage: Stage) -> bool:
+    """The controller's, and whether it did anything; kube-scheduler is quick."""
+    done = await stage.pilot.step()
     if any(not one.gated and not one.node for one in (await stage.view()).members):
         await stage.schedule()
     stage.pilot.tick = max(stage.pilot.tick, stage.pilot.wake or 0.0)
+    return done
 
 
 async def _course(stage: Stage, *, dies: bool) -> list[str]:
@@ -44,7 +45,8 @@ async def _course(stage: Stage, *, dies: bool) -> list[str]:
     if dies:
         stage.pilot.crash()
     for _ in range(_ALONE):
-        await _step(stage)
+        if not await _step(stage):
+            break
     await stage.parts()
     await _step(stage)
     await stage.cluster.find_nodes()
