@@ -1,14 +1,20 @@
 """Ask the API server, and the other components' health endpoints, small questions."""
 
+import http.client
 import json
 import ssl
+import time
 import urllib.error
 import urllib.request
 from pathlib import Path
 from typing import Any
 
 from realcluster.credentials import ADMIN, Credentials
+from realcluster.failure import ClusterError
 from realcluster.state import State
+
+_PATIENCE = 60.0
+_TRIES = 10
 
 
 class ApiServer:
@@ -29,6 +35,32 @@ class ApiServer:
         """The decoded body of a successful answer, else None."""
         body = self.text(path)
         return None if body is None else json.loads(body)
+
+    def fetch(self, path: str, *, accept: str = "application/json") -> tuple[int, bytes]:
+        """Status and body of an answer, also of one that refuses; ClusterError if there is none.
+
+        A server that says when to come again is asked again then, as kubectl does.
+        """
+        headers = {"Authorization": f"Bearer {self._token}", "Accept": accept}
+        for _ in range(_TRIES):
+            status, body, seconds = self._once(path, headers)
+            if not seconds:
+                break
+            time.sleep(seconds)
+        return status, body
+
+    def _once(self, path: str, headers: dict[str, str]) -> tuple[int, bytes, int]:
+        """Status, body, and after how many seconds to ask again (0: not at all)."""
+        place = self._url.removeprefix("https://")
+        connection = http.client.HTTPSConnection(place, context=self._trust, timeout=_PATIENCE)
+        try:
+            connection.request("GET", path, headers=headers)
+            answer = connection.getresponse()
+            return answer.status, answer.read(), int(answer.headers.get("Retry-After", 0))
+        except (OSError, http.client.HTTPException) as error:
+            raise ClusterError(f"GET {path}: no answer: {error}") from error
+        finally:
+            connection.close()
 
     def is_ready(self) -> bool:
         # Exactly `ok`: the answer of a server that is not ready contains "ping ok".

@@ -5,10 +5,11 @@ import subprocess
 from typing import Any
 
 from dragoon.api.names import DRIVER_NAME
+from realcluster.apiserver import ApiServer
 from realcluster.cluster import Cluster
-from realcluster.failure import ClusterError
 from realcluster.state import Node
 from testbed.plugins import Plugin
+from testbed.reading import Reader
 from testbed.waiting import until
 
 Object = dict[str, Any]
@@ -20,6 +21,7 @@ class Bed:
     def __init__(self, cluster: Cluster, plugins: dict[str, Plugin]) -> None:
         self.cluster = cluster
         self.plugins = plugins
+        self._reader = Reader(ApiServer(cluster.state))
         self.figures: list[str] = []
         """Measured values, printed at the end of the run."""
 
@@ -43,20 +45,11 @@ class Bed:
         return done.stdout
 
     def get(self, kind: str, name: str, namespace: str | None = None) -> Object | None:
-        scope = ["-n", namespace] if namespace else []
-        try:
-            found: Object = json.loads(self.kubectl("get", kind, name, *scope, "-o", "json"))
-        except ClusterError as error:
-            if "NotFound" in str(error):
-                return None
-            raise
-        return found
+        return self._reader.get(kind, name, namespace)
 
     def items(self, kind: str, *selection: str) -> list[Object]:
-        found: list[Object] = json.loads(self.kubectl("get", kind, *selection, "-o", "json"))[
-            "items"
-        ]
-        return found
+        """The objects of a kind. selection: pairs such as `-n`, NAMESPACE, `-l`, LABEL=VALUE."""
+        return self._reader.items(kind, *selection)
 
     def slices(self, node: str) -> list[Object]:
         """The slices of our driver on a node."""

@@ -69,7 +69,7 @@ def test_a_claim_that_is_refused_for_good_says_why_and_there_is_one_event(
         bed.kubectl("annotate", "pod", "p", "-n", namespace, f"again-{time}=1")
         again = partial(refused_since, bed, namespace, asked)
         until("the kubelet has asked again", again)
-    selection = ("-n", namespace, "--field-selector=reason=InvalidInput")
+    selection = ("-n", namespace, "--field-selector", "reason=InvalidInput")
     # It is written beside the answer to the kubelet, not before it.
     (event,) = until("it was told", lambda: bed.items("events.events.k8s.io", *selection))
     assert event["regarding"]["kind"] == "Pod"
