@@ -3,8 +3,10 @@
 import argparse
 import json
 import os
+import signal
+import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from realcluster import bringup, builds, kueue, modfiles, packages, processes, teardown, versions
@@ -12,29 +14,43 @@ from realcluster.cluster import Cluster
 from realcluster.credentials import ADMIN
 from realcluster.failure import ClusterError
 from realcluster.layout import default_name
-from realcluster.state import Settings
+from realcluster.state import Settings, State
+
+_Work = Callable[[argparse.Namespace], int | None]
+"""What a command does; its exit code, if it has one."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; return the exit code."""
-    given = list(sys.argv[1:] if arguments is None else arguments)
-    # What follows `kubectl` is kubectl's, also where it looks like an option of ours.
-    ours = given.index("kubectl") + 1 if "kubectl" in given else len(given)
-    options = _parser().parse_args(given[:ours])
-    options.arguments = given[ours:]
-    run: Callable[[argparse.Namespace], None] = options.run
+    ours, theirs = divided(sys.argv[1:] if arguments is None else arguments)
+    options = _parser().parse_args(ours)
+    options.arguments = theirs
+    run: _Work = options.run
     try:
-        run(options)
+        return run(options) or 0
     except ClusterError as error:
         print(f"cluster: {error}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
         return 130
-    return 0
+
+
+def divided(given: Sequence[str]) -> tuple[Sequence[str], Sequence[str]]:
+    """What is for this program, and what for another: that looks like options of ours, too."""
+    for number, word in enumerate(given):
+        if word == "kubectl":
+            return given[: number + 1], given[number + 1 :]
+        if word == "--":
+            return given[:number], given[number + 1 :]
+    return given, ()
 
 
 def _up(options: argparse.Namespace) -> None:
-    state = bringup.up(
+    print(Path(_started(options).folder) / "state.json")
+
+
+def _started(options: argparse.Namespace) -> State:
+    return bringup.up(
         options.name,
         node_count=options.nodes,
         kubernetes=options.kubernetes,
@@ -46,7 +62,28 @@ def _up(options: argparse.Namespace) -> None:
         ),
         install=options.install,
     )
-    print(Path(state.folder) / "state.json")
+
+
+def _with(options: argparse.Namespace) -> int:
+    """Whoever ends this process ends the command, and the cluster with it."""
+    if not options.arguments:
+        raise ClusterError("with: found no command, needed is one after `--`")
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    teardown.down(options.name)
+    try:
+        _started(options)
+        return _run(options.arguments, Cluster.open(options.name).environment())
+    finally:
+        teardown.down(options.name)
+
+
+def _run(command: Sequence[str], environment: Mapping[str, str]) -> int:
+    with subprocess.Popen(command, env=environment) as process:
+        try:
+            return process.wait()
+        except KeyboardInterrupt:
+            process.terminate()
+            raise
 
 
 def _kueue(options: argparse.Namespace) -> None:
@@ -136,7 +173,7 @@ def _parser() -> argparse.ArgumentParser:
     # Also after the command; SUPPRESS, or its default would overwrite what stood before it.
     named.add_argument("--name", default=argparse.SUPPRESS, help="default: one name per checkout")
 
-    def add(name: str, run: Callable[[argparse.Namespace], None]) -> argparse.ArgumentParser:
+    def add(name: str, run: _Work) -> argparse.ArgumentParser:
         command = commands.add_parser(name, parents=[named], help=_HELP[name])
         command.set_defaults(run=run)
         return command
@@ -161,27 +198,34 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-_Add = Callable[[str, Callable[[argparse.Namespace], None]], argparse.ArgumentParser]
+_Add = Callable[[str, _Work], argparse.ArgumentParser]
 
 
 def _add_making(add: _Add) -> None:
     """The commands that build."""
-    up, build, module = add("up", _up), add("build", _build), add("module", _module)
-    for command in (up, build):
+    up, during = add("up", _up), add("with", _with)
+    build, module = add("build", _build), add("module", _module)
+    for command in (up, during, build):
         command.add_argument("--kubernetes", default=versions.DEFAULT_KUBERNETES, metavar="X.Y.Z")
         command.add_argument(
             "--install", action="store_true", help="install missing Debian packages"
         )
     module.add_argument("--kubernetes", required=True, metavar="X.Y.Z")
-    up.add_argument("--nodes", type=int, default=1, metavar="N")
-    up.add_argument("--scale", action="store_true", help="no client limits, no node timeouts")
-    up.add_argument("--feature-gates", default="", metavar="GATE=true,...")
-    up.add_argument("--runtime-config", default="", metavar="GROUP/VERSION=true,...")
-    up.add_argument("--usual-paths", action="store_true", help="for plugins that run as pods")
+    for command in (up, during):
+        command.add_argument("--nodes", type=int, default=1, metavar="N")
+        command.add_argument(
+            "--scale", action="store_true", help="no client limits, no node timeouts"
+        )
+        command.add_argument("--feature-gates", default="", metavar="GATE=true,...")
+        command.add_argument("--runtime-config", default="", metavar="GROUP/VERSION=true,...")
+        command.add_argument(
+            "--usual-paths", action="store_true", help="for plugins that run as pods"
+        )
 
 
 _HELP = {
     "up": "start a cluster, or what is missing of it; print the state file",
+    "with": "a fresh cluster for as long as a command runs: with [OPTIONS] -- COMMAND ...",
     "kueue": "put Kueue into a running cluster",
     "down": "stop a cluster and remove all of it",
     "build": "build the programs only, Helm and Kueue too",
