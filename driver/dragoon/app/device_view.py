@@ -6,6 +6,7 @@ from typing import Any, Final, Self
 
 from dragoon import quantity
 from dragoon.api import names
+from dragoon.diagnose.manifests import listed, mapping, text
 from dragoon.publish import attributes
 from dragoon.quantity import Quantity
 
@@ -34,20 +35,20 @@ class DeviceView:
     @classmethod
     def of(cls, device: Object, pool: str) -> Self:
         """Reads a raw device of that pool."""
-        size = device.get("capacity", {}).get(attributes.MEMORY)
+        size = mapping(mapping(device.get("capacity")).get(attributes.MEMORY))
         return cls(
-            name=device["name"],
+            name=text(device.get("name")),
             pool=pool,
             form=_form(device),
             uuid=_text(device, attributes.UUID),
             address=_text(device, names.PCI_BUS_ID),
             driver_version=_text(device, attributes.DRIVER_VERSION),
             product=_text(device, attributes.PRODUCT),
-            memory=quantity.parse(size["value"]) if size else None,
+            memory=quantity.parse(str(size["value"])) if "value" in size else None,
             nvlink_domain=_text(device, attributes.NVLINK_DOMAIN),
             numa_node=_text(device, names.NUMA_NODE),
             pcie_root=_text(device, names.PCIE_ROOT),
-            taints=", ".join(_taint(taint) for taint in device.get("taints", ())),
+            taints=", ".join(_taint(taint) for taint in map(mapping, listed(device.get("taints")))),
         )
 
     @property
@@ -61,9 +62,9 @@ class DeviceView:
 def views(slices: Iterable[Object]) -> tuple[DeviceView, ...]:
     """Every device of the slices."""
     return tuple(
-        DeviceView.of(device, item["spec"].get("pool", {}).get("name", ""))
-        for item in slices
-        for device in item["spec"].get("devices", ())
+        DeviceView.of(device, text(mapping(spec.get("pool")).get("name")))
+        for spec in (mapping(item.get("spec")) for item in slices)
+        for device in map(mapping, listed(spec.get("devices")))
     )
 
 
@@ -73,8 +74,8 @@ def _form(device: Object) -> str:
 
 
 def _text(device: Object, attribute: str) -> str:
-    typed: Mapping[str, Any] = device.get("attributes", {}).get(attribute, {})
-    return "".join(str(value) for value in typed.values())
+    typed = mapping(mapping(device.get("attributes")).get(attribute))
+    return "".join(str(value) for value in typed.values() if value is not None)
 
 
 def _taint(taint: Object) -> str:

@@ -26,6 +26,7 @@ from dragoon.cli.output import (
     print_table,
 )
 from dragoon.diagnose import saving
+from dragoon.diagnose.manifests import mapping
 from dragoon.errors import InvalidInputError
 from dragoon.gpu.model import Inventory
 from dragoon.publish.choosing import choose
@@ -129,7 +130,8 @@ def _saved(
     found = [
         one
         for one in saving.load(snapshot).slices
-        if one["spec"].get("driver") == driver and node in {"", one["spec"].get("nodeName")}
+        if (spec := mapping(one.get("spec"))).get("driver") == driver
+        and node in {"", spec.get("nodeName")}
     ]
     _print(found, template, form, {})
     if not found:

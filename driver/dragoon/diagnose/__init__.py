@@ -2,7 +2,8 @@
 
 `documents` and `manifests` read files, `workloads` finds the pods in them. `snapshot` is what a
 cluster looked like, from the live API (`gathering`), a saved folder (`saving`) or a dump
-(`archive`; `redacting` leaves secrets out of both), `installed` what is ours in it. `linting`
+(`archive`; `redacting` leaves secrets out of both, `layout` what no API server stores out of what
+is read), `installed` what is ours in it. `linting`
 checks manifests, `checking` what was gathered of nodes and clusters, `codes` is what their tables
 have in common and `reference` their page; `standing` is one screen of a cluster, `mapping` a page
 of it, `wishing` a claim from a few words; `placing` says what would be allocated, `gangs` what the

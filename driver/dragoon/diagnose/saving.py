@@ -20,6 +20,7 @@ from dragoon.diagnose.documents import (
     read_files,
     read_text,
 )
+from dragoon.diagnose.layout import misfit
 from dragoon.diagnose.manifests import Manifests, Raw, listed, text
 from dragoon.diagnose.redacting import reduced
 from dragoon.diagnose.snapshot import PARTS, ClusterSnapshot, identity
@@ -56,10 +57,19 @@ def load(path: Path) -> ClusterSnapshot:
     header = headers[0].raw
     missing = [text(one) for one in listed(header.get("missing"))]
     objects = [item.raw for item in found.items]
-    kept = [one for one in objects if _is_named_as_stored(one)]
-    if len(kept) < len(objects):
-        number = len(objects) - len(kept)
+    named = [one for one in objects if _is_named_as_stored(one)]
+    if len(named) < len(objects):
+        number = len(objects) - len(named)
         missing.append(f"left out, with names that no API server takes: objects: {number}")
+    kept: list[Raw] = []
+    for one in named:
+        kind = text(one.get("kind"))
+        wrong = misfit(kind, one)
+        if wrong:
+            called = "/".join(filter(None, identity(one)))
+            missing.append(f"left out, as no API server stores it: {kind} {called}: {wrong}")
+        else:
+            kept.append(one)
     return ClusterSnapshot.of(kept, source=str(path)).replacing(
         missing=tuple(missing), version=text(header.get("kubernetes"))
     )

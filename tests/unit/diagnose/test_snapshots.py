@@ -12,7 +12,7 @@ from dragoon.diagnose.snapshot import PARTS, ClusterSnapshot, identity
 from dragoon.errors import ApiError, ApiForbiddenError, ApiUnavailableError, InvalidInputError
 from dragoon.kube.memory import MemoryApi
 from dragoon.kube.port import CLAIMS, CLASSES, NODES, PODS, Resource
-from tests.unit.diagnose.cases import GPU_CLASS, H100, claim, exactly, manifests, pod, slice_
+from tests.unit.diagnose.cases import GPU_CLASS, H100, Raw, claim, exactly, manifests, pod, slice_
 from tests.unit.diagnose.scenes import node, snapshot
 
 
@@ -101,6 +101,35 @@ def test_objects_with_names_that_no_api_server_takes_are_left_out_and_told(tmp_p
     after = saving.load(tmp_path / "s")
     assert (len(after.pods), len(after.claims)) == (0, 1)
     assert after.missing == ("left out, with names that no API server takes: objects: 1",)
+
+
+@pytest.mark.parametrize(
+    ("device", "told"),
+    [
+        ({"capacity": {"memory": 3.5}}, "capacity.memory: found 3.5"),
+        ({"attributes": {"uuid": {"string": 1}}}, "attributes.uuid.string: found 1"),
+        (
+            {"attributes": {"uuid": {"int": 2**70}}},
+            "attributes.uuid.int: found 1180591620717411303424",
+        ),
+        ({"attributes": ["x"]}, "attributes: found ['x']"),
+        ({"taints": [{"key": True}]}, "taints[0].key: found True"),
+        ({"taints": [{"key": "k"}]}, "taints[0].effect: found nothing"),
+        ({"name": None}, "name: found nothing"),
+    ],
+)
+def test_an_object_of_a_layout_that_no_api_server_stores_is_left_out_with_its_field(
+    tmp_path: Path, device: Raw, told: str
+) -> None:
+    bad = slice_({**H100, **device})
+    bad["metadata"]["name"] = "bad"
+    folder = tmp_path / "s"
+    saving.save(snapshot(bad, slice_(H100), claim(exactly())), folder)
+    after = saving.load(folder)
+    assert (len(after.slices), len(after.claims)) == (1, 1)
+    assert after.missing == (
+        f"left out, as no API server stores it: ResourceSlice bad: spec.devices[0].{told}",
+    )
 
 
 def test_nothing_of_a_pod_that_could_be_a_secret_is_saved(tmp_path: Path) -> None:
