@@ -10,6 +10,7 @@ is kept here as `wide`.
 """
 
 import enum
+import math
 import re
 from dataclasses import dataclass, replace
 from functools import total_ordering
@@ -133,9 +134,19 @@ class Quantity:
         return _scaled(self.unscaled, self.scale)
 
     def as_approximate_float(self) -> float:
-        """The value as a double, with the rounding of Kubernetes' AsApproximateFloat64."""
-        base = float(self.unscaled)
+        """The value as a double, with the rounding of Kubernetes' AsApproximateFloat64.
+
+        Infinite where a double is too small.
+        """
+        try:
+            base = float(self.unscaled)
+        except OverflowError:
+            base = math.inf if self.unscaled > 0 else -math.inf
         return base if self.scale == 0 else base * float(f"1e{self.scale}")
+
+    def as_approximate_int(self) -> int:
+        """The same as a whole number, and at most what 64 bits hold."""
+        return int(max(_INT64_MIN, min(_INT64_MAX, self.as_approximate_float())))
 
     def __str__(self) -> str:
         """The canonical form: no fraction, the largest suffix that loses nothing."""

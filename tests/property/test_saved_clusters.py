@@ -84,7 +84,7 @@ DAMAGES = st.deferred(
 
 
 @given(damages=DAMAGES)
-@settings(max_examples=25)
+@settings(max_examples=15)
 def test_no_command_takes_a_file_of_anybody_for_a_fault_of_its_own(
     damages: list[tuple[Place, Any]],
 ) -> None:

@@ -149,3 +149,12 @@ def test_the_smallest_integer_is_its_own_negative_only_where_the_result_is_narro
     assert Quantity(5) - smallest == Quantity(5 - 2**63)
     assert Quantity(-5) - smallest == Quantity(2**63 - 5, wide=True)
     assert parse("1.5") - smallest == Quantity(2**63 * 10 + 15, -1, wide=True)
+
+
+def test_what_no_double_and_no_int64_holds_is_infinite_and_the_most() -> None:
+    huge = parse("9" * 400)
+    assert huge.as_approximate_float() == float("inf")
+    assert (-huge).as_approximate_float() == float("-inf")
+    assert huge.as_approximate_int() == 2**63 - 1
+    assert (-huge).as_approximate_int() == -(2**63)
+    assert parse("1500m").as_approximate_int() == 1

@@ -73,7 +73,7 @@ def memory(device: Published) -> Quantity | None:
 
 
 def _whole_gi(size: Quantity) -> str:
-    return f"{int(size.as_approximate_float()) // _GIB}Gi"
+    return f"{size.as_approximate_int() // _GIB}Gi"
 
 
 def _matches(program: Program, device: Published) -> bool:

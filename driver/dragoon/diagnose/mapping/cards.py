@@ -55,7 +55,7 @@ def attribute(device: Raw, name: str) -> str:
 def bytes_of(value: Any) -> int:
     """A quantity in bytes, NO_MEMORY for what is none."""
     try:
-        return int(quantity.parse(str(value)).as_approximate_float())
+        return quantity.parse(str(value)).as_approximate_int()
     except DragoonError:
         return NO_MEMORY
 

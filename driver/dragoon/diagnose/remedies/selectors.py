@@ -68,5 +68,5 @@ def _near(wanted: Quantity, sizes: list[Quantity]) -> list[Quantity]:
 
 def _written(amount: Quantity) -> str:
     """Rounded down to whole Gi where it has some: what people write."""
-    whole = int(amount.as_approximate_float()) // _GIB
+    whole = amount.as_approximate_int() // _GIB
     return f"{whole}Gi" if whole else str(amount)
