@@ -66,7 +66,7 @@ def decode(data: bytes, boot_id: str, settings: HealthSettings) -> Health:
             )
             for text, card in file.cards.items()
         }
-    except (msgspec.DecodeError, UnicodeDecodeError, InvalidInputError) as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, InvalidInputError) as error:
         raise StateError(
             f"the file of GPUs that had fatal errors cannot be read: {error}",
             hint="errors from before this start are not known any more; look at the kernel log",

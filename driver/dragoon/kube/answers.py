@@ -1,10 +1,12 @@
 """What the bytes of an API server say: objects, watch events, refusals."""
 
 from collections.abc import AsyncIterator
+from typing import Any
 
 import msgspec
 
 from dragoon.errors import ApiError, ApiUnavailableError
+from dragoon.kube.nesting import pruned
 from dragoon.kube.port import Object, WatchEvent
 from dragoon.kube.statuses import error_for, message_of, shortened
 from dragoon.kube.transport import Request
@@ -36,9 +38,12 @@ def event(line: bytes, what: str) -> WatchEvent:
 
 
 def decoded(raw: bytes, what: str) -> Object:
-    """An object. what: was asked, for the message of the ApiError."""
+    """An object, without what is nested too deep (`nesting`).
+
+    what: was asked, for the message of the ApiError.
+    """
     try:
-        found = msgspec.json.decode(raw)
+        found = _json(raw)
     except msgspec.DecodeError as error:
         raise ApiUnavailableError(
             f"{what}: the answer is not JSON: {shortened(str(error), 200)}",
@@ -57,7 +62,14 @@ def refusal(request: Request, status: int, raw: bytes) -> ApiError:
 def _complaint(raw: bytes) -> str:
     """What the body of an error says: the message of a Status, else the start of the text."""
     try:
-        status = msgspec.json.decode(raw)
+        status = _json(raw)
     except msgspec.DecodeError:
         return shortened(raw[:2000].decode("utf-8", "replace"), 200)
     return message_of(status) if isinstance(status, dict) else shortened(str(status), 200)
+
+
+def _json(raw: bytes) -> Any:
+    try:
+        return msgspec.json.decode(raw)
+    except RecursionError:
+        return msgspec.json.decode(pruned(raw))

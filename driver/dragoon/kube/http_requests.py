@@ -17,7 +17,7 @@ async def json_of(request: web.Request) -> Any:
     raw = await request.read()
     try:
         return msgspec.json.decode(raw) if raw else {}
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, RecursionError) as error:
         raise ApiInvalidError(f"the body is not JSON: {error}", status=400) from error
 
 

@@ -38,7 +38,7 @@ class Checkpoint:
             raise StateError(f"cannot read {path}: {error.strerror}") from error
         try:
             self._records = msgspec.json.decode(content, type=dict[str, _Record])
-        except msgspec.DecodeError as error:
+        except (msgspec.DecodeError, RecursionError) as error:
             raise StateError(f"{path} is not a checkpoint: {error}", hint="remove it") from error
 
     def devices(self, driver: str, uid: str) -> tuple[PreparedDevice, ...] | None:

@@ -138,7 +138,7 @@ def recorded(effects: Effects, paths: Paths, uid: str) -> tuple[CardChange, ...]
     data = effects.read(paths.card_record(uid))
     try:
         return msgspec.json.decode(data, type=CardRecord).changes if data else ()
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return ()
 
 

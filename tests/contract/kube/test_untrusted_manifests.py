@@ -3,6 +3,7 @@
 import os
 from typing import Any
 
+import msgspec
 import pytest
 
 from dragoon.errors import ApiForbiddenError, ApiInvalidError
@@ -61,6 +62,22 @@ async def test_the_largest_claim_costs_no_policy_more_than_it_may(place: Place) 
             "spec": {"config": config},
         }
         await place.api.create(CLASSES, wide, dry_run=True)
+
+
+async def test_endless_nesting_in_one_claim_keeps_no_other_from_being_read(place: Place) -> None:
+    deep = msgspec.Raw(b'{"a":' + b"[" * 5_000 + b"]" * 5_000 + b"}")
+    config = [{"opaque": {"driver": "nic.example.com", "parameters": deep}}]
+    request = {"name": "g", "exactly": {"deviceClassName": "gpu"}}
+    for name, more in (("deep", {"config": config}), ("plain", {})):
+        await place.api.create(
+            CLAIMS, _named(place, name, {"devices": {"requests": [request], **more}})
+        )
+
+    found = await place.api.list(CLAIMS, namespace=place.server.namespace)
+
+    assert {"deep", "plain"} <= {claim["metadata"]["name"] for claim in found.items}
+    for name in ("deep", "plain"):
+        await place.api.delete(CLAIMS, name, namespace=place.server.namespace)
 
 
 @pytest.mark.parametrize(

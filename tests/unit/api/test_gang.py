@@ -120,6 +120,7 @@ def test_512_members_with_8_gpus_fit_into_an_object() -> None:
         base64.b64encode(zlib.compress(b"no json")).decode(),
         base64.b64encode(zlib.compress(b'[{"name": 1}]')).decode(),
         base64.b64encode(zlib.compress(b"[]")[:-3]).decode(),
+        base64.b64encode(zlib.compress(b'[{"more":' + b"[" * 100_000)).decode(),
         base64.b64encode(zlib.compress(b" " * (65 * 2**20))).decode(),
     ],
 )

@@ -63,6 +63,7 @@ def test_a_later_version_is_read_as_far_as_it_is_understood() -> None:
         b"{",
         b"\xff",
         b'{"version": 1}',
+        b'{"more":' + b"[" * 100_000,
         b'{"version":1,"bootId":"boot","cards":{"nowhere":{"uuid":null,"verdicts":[]}}}',
     ],
 )

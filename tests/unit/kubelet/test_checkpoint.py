@@ -9,6 +9,8 @@ from dragoon.kubelet.checkpoint import Checkpoint
 from dragoon.prepare.port import PreparedDevice
 from tests.unit.kubelet.preparers import claim, device
 
+DEEP = b'{"a":{"more":' + b"[" * 100_000
+
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
@@ -62,7 +64,7 @@ def test_only_another_uid_with_the_same_name_is_a_previous_claim(path: Path) -> 
     assert checkpoint.previous(claim("b", "claim-a")) == claim("a")
 
 
-@pytest.mark.parametrize("content", [b"", b"{", b'{"a": {"claim": 1}}', b"[]"])
+@pytest.mark.parametrize("content", [b"", b"{", b'{"a": {"claim": 1}}', b"[]", DEEP])
 def test_a_broken_file_is_a_clear_error(path: Path, content: bytes) -> None:
     path.write_bytes(content)
     with pytest.raises(StateError, match="is not a checkpoint"):

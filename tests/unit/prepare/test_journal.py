@@ -106,6 +106,8 @@ BROKEN = {
     "bytes that are no text": b"\xff\xfe\x00",
     "a field of a wrong type": stored({"version": 1, "uid": 7}),
     "an entry that is a list": stored([]),
+    "endless nesting": b'{"checksum": "", "entry": ' + b"[" * 100_000,
+    "endless nesting beside the entry": b'{"more": ' + b"[" * 100_000,
 }
 
 

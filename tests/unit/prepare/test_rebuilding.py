@@ -99,13 +99,20 @@ async def test_c32_an_administrators_instance_is_not_taken_for_ours() -> None:
     assert [one.uuid for one in scene.card().instances] == [theirs.uuid]
 
 
-async def test_c32_without_a_record_an_instance_counts_as_somebody_elses() -> None:
-    """As left by a version of the journal that wrote none."""
+@pytest.mark.parametrize(
+    "left", [None, b"\xff", b'{"type":"cardRecord","changes":' + b"[" * 100_000]
+)
+async def test_c32_without_a_record_an_instance_counts_as_somebody_elses(
+    left: bytes | None,
+) -> None:
+    """None: as left by a version of the journal that wrote none."""
     scene = MigScene(H100)
     engine = await scene.started()
     claim = await pod_with(scene, scene.mig_result("3g.40gb", 4))
     await engine.prepare(claim)
     MemoryEffects(scene.disk).remove(PATHS.card_record(claim.uid))
+    if left is not None:
+        MemoryEffects(scene.disk).write(PATHS.card_record(claim.uid), left, 0o644)
     damage(scene, claim)
 
     await engine.reconcile()
