@@ -2,7 +2,7 @@
 
 `port` says what the rest of Dragoon may ask. `connecting` finds an API server and its credentials
 (`access`; `kubeconfig` reads such files), `contexts` the namespace that a command means, `client`
-asks it through `transport` and reads `answers` (`nesting`). `memory` is an API server in this
+asks it through `transport` and reads `answers` (`mending`). `memory` is an API server in this
 process for tests and the demo (its parts: `store`, `writing`, `writes`, `traits`, `claimrules`,
 `patching`, `selecting`, `faults`), `serving` puts it behind HTTP (`http_requests`, `streaming`).
 `informer` keeps a local copy (`mirror`) that follows a watch, `events` tells users what happened,

@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 
 from dragoon.errors import ApiError, ApiUnavailableError
-from dragoon.kube.nesting import pruned
+from dragoon.kube.mending import mended
 from dragoon.kube.port import Object, WatchEvent
 from dragoon.kube.statuses import error_for, message_of, shortened
 from dragoon.kube.transport import Request
@@ -38,7 +38,7 @@ def event(line: bytes, what: str) -> WatchEvent:
 
 
 def decoded(raw: bytes, what: str) -> Object:
-    """An object, without what is nested too deep (`nesting`).
+    """An object, without what no decoder reads (`mending`).
 
     what: was asked, for the message of the ApiError.
     """
@@ -71,5 +71,5 @@ def _complaint(raw: bytes) -> str:
 def _json(raw: bytes) -> Any:
     try:
         return msgspec.json.decode(raw)
-    except RecursionError:
-        return msgspec.json.decode(pruned(raw))
+    except (msgspec.DecodeError, RecursionError):
+        return msgspec.json.decode(mended(raw))

@@ -64,19 +64,24 @@ async def test_the_largest_claim_costs_no_policy_more_than_it_may(place: Place) 
         await place.api.create(CLASSES, wide, dry_run=True)
 
 
-async def test_endless_nesting_in_one_claim_keeps_no_other_from_being_read(place: Place) -> None:
-    deep = msgspec.Raw(b'{"a":' + b"[" * 5_000 + b"]" * 5_000 + b"}")
-    config = [{"opaque": {"driver": "nic.example.com", "parameters": deep}}]
-    request = {"name": "g", "exactly": {"deviceClassName": "gpu"}}
-    for name, more in (("deep", {"config": config}), ("plain", {})):
-        await place.api.create(
-            CLAIMS, _named(place, name, {"devices": {"requests": [request], **more}})
-        )
+@pytest.mark.parametrize(
+    "odd",
+    [b"[" * 5_000 + b"]" * 5_000, rb'"\ud800"', rb'"\udc00\u0041"', b'"\xff"'],
+    ids=["endless nesting", "half a pair", "the other half", "no UTF-8"],
+)
+async def test_one_odd_claim_keeps_no_other_from_being_read(place: Place, odd: bytes) -> None:
+    """The server stores these parameters as they are written, and hands them out in its lists."""
+    opaque = {"driver": "nic.example.com", "parameters": msgspec.Raw(b'{"a":%b}' % odd)}
+    devices = {"requests": [{"name": "g", "exactly": {"deviceClassName": "gpu"}}]}
+    configs = {"odd": [{"opaque": opaque}], "plain": []}
+    for name, config in configs.items():
+        claim = _named(place, name, {"devices": {**devices, "config": config}})
+        await place.api.create(CLAIMS, claim)
 
     found = await place.api.list(CLAIMS, namespace=place.server.namespace)
 
-    assert {"deep", "plain"} <= {claim["metadata"]["name"] for claim in found.items}
-    for name in ("deep", "plain"):
+    assert set(configs) <= {claim["metadata"]["name"] for claim in found.items}
+    for name in configs:
         await place.api.delete(CLAIMS, name, namespace=place.server.namespace)
 
 
