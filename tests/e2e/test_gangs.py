@@ -26,7 +26,7 @@ from tests.e2e.gangs import (
 )
 from tests.e2e.standing import all_forms
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.e2e, pytest.mark.gangs, pytest.mark.timeout(900)]
 
 
 @pytest.fixture(scope="module")

@@ -21,7 +21,7 @@ from tests.e2e.gangs import (
     steadily,
 )
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.e2e, pytest.mark.gangs, pytest.mark.timeout(900)]
 
 _AFTER_COMMIT = (Phase.BINDING, Phase.RUNNING)
 

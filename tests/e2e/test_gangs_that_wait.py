@@ -12,7 +12,7 @@ from testbed.waiting import until
 from tests.e2e.gangs import PAIR, Gangs, exclusive
 from tests.e2e.standing import a_controller
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.e2e, pytest.mark.gangs, pytest.mark.timeout(900)]
 
 _SHORT = "sleep 4"
 _STREAM = 400
