@@ -9,7 +9,6 @@ whatever disk and how many CPUs this machine has. SETTINGS are the plugin's, as 
 import asyncio
 import contextlib
 import json
-import signal
 import sys
 import time
 from pathlib import Path
@@ -19,6 +18,7 @@ from dragoon.app import config, hardware
 from dragoon.app.config import PluginConfig
 from dragoon.app.plugin import Plugin
 from dragoon.app.preparing import host_effects
+from dragoon.app.stopping import stop_signal
 from dragoon.kube.connecting import connect
 from dragoon.kube.port import CLAIMS, Api, Object, Resource
 from dragoon.prepare.effects import Effects, HostEffects
@@ -61,8 +61,7 @@ class FarApi:
 
 
 async def _serve(found: PluginConfig, api_seconds: float, sync_seconds: float) -> None:
-    stop = asyncio.Event()
-    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop.set)
+    stop = stop_signal()
     async with contextlib.AsyncExitStack() as stack:
         gpus = hardware.gpus_of(found)
         stack.push_async_callback(asyncio.to_thread, gpus.close)

@@ -7,7 +7,6 @@ that has imported all of that already, so that a start costs a few hundredths of
 import asyncio
 import contextlib
 import os
-import signal
 import zlib
 from collections.abc import Callable
 from functools import partial
@@ -20,6 +19,7 @@ from chaoscampaign.board import Board, Channel, Deed, Kind, die
 from dragoon.app.config import PluginConfig
 from dragoon.app.plugin import Plugin
 from dragoon.app.preparing import host_effects
+from dragoon.app.stopping import stop_signal
 from dragoon.errors import DragoonError, HardwareError
 from dragoon.gpu.nvml import NvmlGpus
 from dragoon.gpu.sim.hardware import Hardware
@@ -174,10 +174,9 @@ async def _serve(told: Order) -> None:
     board = Board(Path(told.board))
     hardware = PointedHardware(Path(told.hardware), board[Kind.EFFECTS])
     library = PointedLibrary(SimulatedLibrary(hardware), board[Kind.DRIVER_CALLS])
-    stop = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    loop.add_signal_handler(signal.SIGTERM, stop.set)
-    loop.add_reader(os.pidfd_open(told.campaign), die)  # readable when that process has ended
+    stop = stop_signal()
+    # Readable when that process has ended.
+    asyncio.get_running_loop().add_reader(os.pidfd_open(told.campaign), die)
     async with contextlib.AsyncExitStack() as stack:
         gpus = NvmlGpus(hardware.roots, stand_in=library)
         stack.push_async_callback(asyncio.to_thread, gpus.close)

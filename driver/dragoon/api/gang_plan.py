@@ -17,6 +17,7 @@ from typing import Any, Final, TypeVar
 
 import msgspec
 
+from dragoon.api.decoding import UNDECODABLE
 from dragoon.errors import InvalidInputError
 
 _Packed = TypeVar("_Packed")
@@ -204,5 +205,5 @@ def _inflated(text: str, kind: type[_Packed]) -> _Packed:
                 f"Gang: status.plan.packed: more than {_LARGEST} bytes, or cut short"
             )
         return msgspec.json.decode(raw, type=kind)
-    except (binascii.Error, zlib.error, ValueError, RecursionError, msgspec.DecodeError) as error:
+    except (binascii.Error, zlib.error, ValueError, *UNDECODABLE) as error:
         raise InvalidInputError(f"Gang: status.plan.packed: {error}") from error

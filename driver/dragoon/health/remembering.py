@@ -12,6 +12,7 @@ from dataclasses import replace
 
 import msgspec
 
+from dragoon.api.decoding import UNDECODABLE
 from dragoon.errors import InvalidInputError, StateError
 from dragoon.gpu.model import PciAddress
 from dragoon.health.settings import HealthSettings
@@ -66,7 +67,7 @@ def decode(data: bytes, boot_id: str, settings: HealthSettings) -> Health:
             )
             for text, card in file.cards.items()
         }
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, InvalidInputError) as error:
+    except (*UNDECODABLE, InvalidInputError) as error:
         raise StateError(
             f"the file of GPUs that had fatal errors cannot be read: {error}",
             hint="errors from before this start are not known any more; look at the kernel log",

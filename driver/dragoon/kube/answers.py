@@ -5,6 +5,7 @@ from typing import Any
 
 import msgspec
 
+from dragoon.api.decoding import UNDECODABLE
 from dragoon.errors import ApiError, ApiUnavailableError
 from dragoon.kube.mending import mended
 from dragoon.kube.port import Object, WatchEvent
@@ -71,5 +72,5 @@ def _complaint(raw: bytes) -> str:
 def _json(raw: bytes) -> Any:
     try:
         return msgspec.json.decode(raw)
-    except (msgspec.DecodeError, RecursionError):
+    except UNDECODABLE:
         return msgspec.json.decode(mended(raw))

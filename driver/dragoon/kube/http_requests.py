@@ -5,6 +5,7 @@ from typing import Any, Final
 import msgspec
 from aiohttp import web
 
+from dragoon.api.decoding import UNDECODABLE
 from dragoon.errors import ApiInvalidError
 from dragoon.kube.port import Object, PatchKind
 from dragoon.kube.selecting import parsed_fields
@@ -17,7 +18,7 @@ async def json_of(request: web.Request) -> Any:
     raw = await request.read()
     try:
         return msgspec.json.decode(raw) if raw else {}
-    except (msgspec.DecodeError, RecursionError) as error:
+    except UNDECODABLE as error:
         raise ApiInvalidError(f"the body is not JSON: {error}", status=400) from error
 
 

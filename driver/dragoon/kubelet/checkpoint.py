@@ -12,6 +12,7 @@ from pathlib import Path
 import msgspec
 
 from dragoon.api.claims import ClaimRef
+from dragoon.api.decoding import UNDECODABLE
 from dragoon.errors import StateError
 from dragoon.prepare.port import PreparedDevice
 
@@ -38,7 +39,7 @@ class Checkpoint:
             raise StateError(f"cannot read {path}: {error.strerror}") from error
         try:
             self._records = msgspec.json.decode(content, type=dict[str, _Record])
-        except (msgspec.DecodeError, RecursionError) as error:
+        except UNDECODABLE as error:
             raise StateError(f"{path} is not a checkpoint: {error}", hint="remove it") from error
 
     def devices(self, driver: str, uid: str) -> tuple[PreparedDevice, ...] | None:

@@ -9,6 +9,7 @@ from typing import Final
 
 import msgspec
 
+from dragoon.api.decoding import UNDECODABLE
 from dragoon.errors import CdiError
 
 
@@ -120,7 +121,7 @@ def decode(data: bytes) -> Spec:
     """Reads a JSON spec. Raises CdiError when it is none, with the field that is wrong."""
     try:
         return msgspec.json.decode(data, type=Spec)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except UNDECODABLE as error:
         raise CdiError(f"not a CDI spec: {error}") from error
 
 

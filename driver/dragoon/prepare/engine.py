@@ -61,9 +61,10 @@ class Engine:
     """The `prepare.port.Preparer` of a node. Several processes may run one on the same folders.
 
     inventory answers what is on this node now, and has its own patience with a driver that hangs;
-    common gives what every container with a real GPU needs, and blocks; enforcement are the tiers that keep shares of a GPU to their limits. forms
-    answers in which forms this node publishes its GPUs: with mig among them, cards are divided.
-    threads carry out effects; asyncio's own do without.
+    common gives what every container with a real GPU needs, and blocks; enforcement are the tiers
+    that keep shares of a GPU to their limits. forms answers in which forms this node publishes its
+    GPUs: with mig among them, cards are divided. threads carry out effects; asyncio's own do
+    without.
     """
 
     def __init__(

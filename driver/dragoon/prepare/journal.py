@@ -18,6 +18,7 @@ from typing import Any
 import msgspec
 
 from dragoon.api.claims import ClaimRef
+from dragoon.api.decoding import UNDECODABLE
 from dragoon.errors import StateError
 from dragoon.prepare.effects import Effects
 from dragoon.prepare.mig import MigPart
@@ -247,7 +248,7 @@ def _decode(uid: str, data: bytes) -> Entry | Foreign | Broken:
         if envelope.checksum != _checksum(body):
             return Broken(uid, "the checksum does not match: the file was damaged or edited")
         found = _understand(body)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+    except UNDECODABLE as error:
         return Broken(uid, f"not a journal entry of a version that can be read: {error}")
     entry = found.entry if isinstance(found, Foreign) else found
     if entry.uid != uid:
@@ -279,7 +280,7 @@ def _unknown_fields(data: bytes | None) -> dict[str, Any]:
     try:
         envelope = msgspec.json.decode(data, type=_Envelope)
         body = msgspec.json.decode(envelope.entry, type=dict[str, Any])
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+    except UNDECODABLE:
         return {}
     return {name: value for name, value in body.items() if name not in _KNOWN}
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import msgspec
 
+from dragoon.api.decoding import UNDECODABLE
 from dragoon.errors import HardwareError, StateError
 from dragoon.prepare import cdi
 from dragoon.prepare.effects import Effects
@@ -138,7 +139,7 @@ def recorded(effects: Effects, paths: Paths, uid: str) -> tuple[CardChange, ...]
     data = effects.read(paths.card_record(uid))
     try:
         return msgspec.json.decode(data, type=CardRecord).changes if data else ()
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+    except UNDECODABLE:
         return ()
 
 

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 import msgspec
 
+from dragoon.api.decoding import UNDECODABLE
 from dragoon.errors import InvalidInputError
 from dragoon.gang.discovering import group_objects
 from dragoon.gang.discovering.answers import Ground, Numbers, Proof, Source, count
@@ -81,7 +82,7 @@ def _yunikorn(pod: PodRecord, _group: str, _ground: Ground) -> Numbers:
         return Numbers()
     try:
         groups: Any = msgspec.json.decode(text)
-    except (msgspec.DecodeError, RecursionError) as error:
+    except UNDECODABLE as error:
         raise InvalidInputError(f"{where}: found no JSON ({error}), allowed is a list") from error
     name = _YUNIKORN_GROUP.read(pod)
     for one in groups if isinstance(groups, list) else ():
