@@ -15,12 +15,11 @@ from dragoon.api.forms import parse_forms, parse_profiles
 from dragoon.api.names import check_driver_name
 from dragoon.app import loading
 from dragoon.app.process_config import Listen, ProcessConfig
+from dragoon.app.setting import Absolute, AbsoluteOrNone, matching
 from dragoon.errors import ConfigError
 from dragoon.health.settings import HealthSettings, parse_effects, parse_xids
 from dragoon.publish.choosing import Wishes
 from dragoon.publish.slices import check_node_name
-
-Absolute = Annotated[str, Meta(pattern="^/")]
 
 
 class PluginConfig(ProcessConfig, frozen=True, kw_only=True, rename="camel"):
@@ -36,9 +35,8 @@ class PluginConfig(ProcessConfig, frozen=True, kw_only=True, rename="camel"):
         Absolute, Meta(description="Where the container runtime looks for CDI specs.")
     ] = "/var/run/cdi"
     state_dir: Annotated[
-        str,
+        AbsoluteOrNone,
         Meta(
-            pattern="^(/|$)",
             description="Where the journal is kept; empty means `<kubeletRoot>/plugins/<driverName>`.",
         ),
     ] = ""
@@ -80,16 +78,15 @@ class PluginConfig(ProcessConfig, frozen=True, kw_only=True, rename="camel"):
         Meta(description="The file that keeps the simulated hardware's state over restarts."),
     ] = ""
     hami_library: Annotated[
-        str,
+        AbsoluteOrNone,
         Meta(
-            pattern="^(/|$)",
             description="Where the node has HAMi-core's library, for shares of the tier hami; empty means not offered.",
         ),
     ] = ""
     hami_sha256: Annotated[
         str,
+        matching("^([0-9a-f]{64})?$", "64 characters of 0-9 and a-f, or nothing"),
         Meta(
-            pattern="^([0-9a-f]{64})?$",
             description="The library's SHA-256; with another one no share is prepared.",
         ),
     ] = ""
@@ -116,15 +113,18 @@ class PluginConfig(ProcessConfig, frozen=True, kw_only=True, rename="camel"):
     listen: Listen = ":8080"
     forms: Annotated[
         str,
+        matching(
+            "^(whole|shared|mig)(,(whole|shared|mig))*$",
+            "one or more of whole, shared, mig, with commas between them",
+        ),
         Meta(
-            pattern="^(whole|shared|mig)(,(whole|shared|mig))*$",
             description="In which forms GPUs are published; the node's label dragoon.dev/forms wins. See docs/publishing.md.",
         ),
     ] = "whole"
     mig_profiles: Annotated[
         str,
+        matching("^[^ ]*$", "names with commas between them and no blanks, or nothing"),
         Meta(
-            pattern="^[^ ]*$",
             description="MIG profiles to publish beside the main ones, such as `1g.10gb+me,1g.20gb`, or `all`.",
         ),
     ] = ""
@@ -133,15 +133,15 @@ class PluginConfig(ProcessConfig, frozen=True, kw_only=True, rename="camel"):
     ] = 60.0
     taint_effects: Annotated[
         str,
+        matching("^[^ ]*$", "KIND=EFFECT pairs with commas between them and no blanks, or nothing"),
         Meta(
-            pattern="^[^ ]*$",
             description="What becomes of GPUs that are not well, such as `xid=NoExecute,fabric=NoSchedule`. See docs/health.md.",
         ),
     ] = ""
     ignored_xids: Annotated[
         str,
+        matching("^[0-9,]*$", "numbers of XIDs with commas between them, or nothing"),
         Meta(
-            pattern="^[0-9,]*$",
             description="XIDs that say nothing about the GPU, beside those of applications, such as `46,119`.",
         ),
     ] = ""
@@ -152,8 +152,8 @@ class PluginConfig(ProcessConfig, frozen=True, kw_only=True, rename="camel"):
     pod_namespace: Annotated[str, Meta(description="This pod's namespace (downward API).")] = ""
     pod_uid: Annotated[
         str,
+        matching("^[0-9A-Za-z-]{0,63}$", "at most 63 letters, digits and -"),
         Meta(
-            pattern="^[0-9A-Za-z-]{0,63}$",
             description="This pod's UID (downward API); stands in socket names, so that two instances can hand over.",
         ),
     ] = ""
@@ -229,7 +229,7 @@ def reference() -> str:
         f"`{loading.CONFIG_VARIABLE}`), environment variables and flags. A flag wins over a variable, a",
         "variable over the file, the file over the default. An unknown field, a wrong type or a",
         "value that is not allowed stops the start with a message and exit code 2. An empty",
-        "variable counts as not set.",
+        "variable counts as not set. Text has no line break and no other control character.",
         "",
         *loading.table_lines(SETTINGS.values()),
     ]

@@ -9,9 +9,12 @@ from dragoon.api.names import CLASS_GPU, check_driver_name
 from dragoon.app import loading
 from dragoon.app.config import parse_listen
 from dragoon.app.process_config import Listen, ProcessConfig
+from dragoon.app.setting import matching
 from dragoon.gang.kueue.deciding import Settings as CheckSettings
 from dragoon.gang.protocol.model import OnStuck, Settings
 from dragoon.gang.waiting.reserving import ReserveSettings
+
+_SUBDOMAIN: Final = "^[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?$"
 
 
 class ControllerConfig(ProcessConfig, frozen=True, kw_only=True, rename="camel"):
@@ -19,8 +22,11 @@ class ControllerConfig(ProcessConfig, frozen=True, kw_only=True, rename="camel")
 
     lease_name: Annotated[
         str,
+        matching(
+            "^[a-z0-9]([-a-z0-9.]{0,61}[a-z0-9])?$",
+            "a lower-case DNS name of at most 63 characters",
+        ),
         Meta(
-            pattern="^[a-z0-9]([-a-z0-9.]{0,61}[a-z0-9])?$",
             description="The Lease by which several controllers agree on one that works.",
         ),
     ] = "dragoon-controller"
@@ -110,13 +116,17 @@ class ControllerConfig(ProcessConfig, frozen=True, kw_only=True, rename="camel")
     ] = 600.0
     provisioning_class: Annotated[
         str,
+        matching(
+            f"^$|{_SUBDOMAIN}",
+            "a lower-case DNS subdomain of at most 253 characters, or nothing",
+        ),
         Meta(
-            pattern="^$|^[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?$",
             description="The class of the ProvisioningRequest for a gang without room whose pods name none; empty: none is made.",
         ),
     ] = ""
     proof_class: Annotated[
         str,
+        matching(_SUBDOMAIN, "a lower-case DNS subdomain of at most 253 characters"),
         Meta(
             description="A DeviceClass of this driver, for the proof that claims get a finalizer."
         ),
@@ -124,6 +134,10 @@ class ControllerConfig(ProcessConfig, frozen=True, kw_only=True, rename="camel")
     listen: Listen = ":8081"
     pod_namespace: Annotated[
         str,
+        matching(
+            "^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$",
+            "a lower-case DNS label of at most 63 characters",
+        ),
         Meta(
             description="This pod's namespace (downward API): the Lease and the proof of the gate are there."
         ),

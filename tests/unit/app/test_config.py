@@ -4,6 +4,7 @@ import pytest
 
 from dragoon.app import config, controller_config
 from dragoon.app.config import SETTINGS, PluginConfig, check_plugin, load, parse_listen
+from dragoon.app.setting import Setting
 from dragoon.errors import ConfigError
 from dragoon.health.verdict import Effect, Kind
 
@@ -81,7 +82,9 @@ def test_the_state_folder_follows_the_kubelets_and_the_drivers_name() -> None:
         ("inventorySeconds: .nan", r"found nan, allowed is a number from 1 to 3600"),
         ("logLevel: loud", r"found 'loud', allowed is one of debug, error, info, warning"),
         ("cdiRoot: var/run", r"found 'var/run', allowed is an absolute path"),
-        ("podUid: ../../x", r"found '../../x', allowed is text that matches"),
+        ("podUid: ../../x", r"found '../../x', allowed is at most 63 letters, digits and -"),
+        ("forms: whole,foo", r"found 'whole,foo', allowed is one or more of whole, shared, mig,"),
+        ("forms: |\n  whole\n", r"found 'whole\\n', with a line break .*, allowed is one or more of"),
         ("- a\n- b", r"found a list, allowed is a mapping of fields"),
         ("nodeName: a\nnodeName: b", r"field nodeName is given twice"),
         ("a: [", r"not YAML"),
@@ -95,6 +98,34 @@ def test_a_bad_file_names_file_field_found_and_allowed(
     with pytest.raises(ConfigError, match=told) as caught:
         load({}, {}, file=file)
     assert file in caught.value.message
+
+
+@pytest.mark.parametrize(
+    "setting", [*SETTINGS.values(), *controller_config.SETTINGS.values()], ids=lambda one: one.key
+)
+def test_what_a_setting_takes_is_said_in_words_and_not_as_a_pattern(setting: Setting) -> None:
+    assert not set("^$[]{}()*\\").intersection(setting.allowed), setting.allowed
+
+
+@pytest.mark.parametrize("end", ["\n", "\r", "\t", "\0", "\x7f"])
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("hami_sha256", "0" * 64),
+        ("pod_uid", "a"),
+        ("cdi_root", "/a"),
+        ("state_dir", "/a"),
+        ("mig_profiles", "all"),
+        ("ignored_xids", "46"),
+        ("node_name", "n"),
+    ],
+)
+def test_a_line_break_or_another_control_character_is_refused_in_every_text(
+    name: str, value: str, end: str
+) -> None:
+    assert getattr(load({name: value}, {}), name) == value
+    with pytest.raises(ConfigError, match=r"found .*, with a line break .*, allowed is"):
+        load({name: value + end}, {})
 
 
 def test_a_slip_in_a_field_name_is_answered_with_the_right_one(tmp_path: Path) -> None:
@@ -133,7 +164,7 @@ def test_the_plugin_needs_a_node_name() -> None:
 
 @pytest.mark.parametrize("name", ["Node", "a_b", "-a", "a" * 254, "a/b", "a\n"])
 def test_a_node_name_is_checked_before_it_reaches_an_object_name(name: str) -> None:
-    with pytest.raises(ConfigError, match="node name: found"):
+    with pytest.raises(ConfigError, match=r"node.name: found"):
         check_plugin(load({"node_name": name}, {}))
 
 
