@@ -51,13 +51,15 @@ def written(text: str) -> str:
 
 def main() -> int:
     """Write the file, or compare; return the exit code."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(prog="hack/chart-schema", description=__doc__)
     parser.add_argument("--check", action="store_true", help="only compare")
     before = FILE.read_text("utf-8")
     after = written(before)
-    if parser.parse_args().check:
-        return int(before != after)
-    FILE.write_text(after, "utf-8")
+    if not parser.parse_args().check:
+        FILE.write_text(after, "utf-8")
+    elif before != after:
+        print(f"{FILE} is not what the settings say: run hack/chart-schema", file=sys.stderr)
+        return 1
     return 0
 
 

@@ -18,7 +18,7 @@ _NO_GPU = 3
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(prog="hack/device-check", description=__doc__)
     parser.add_argument("--simulate", metavar="NAME", help="a shipped machine or a topology file")
     parser.add_argument("--name", default="this-machine", help="name to write into the file")
     options = parser.parse_args()

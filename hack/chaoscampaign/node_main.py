@@ -1,4 +1,4 @@
-"""`hack/chaos` for a node: its command line."""
+"""Breaks a node at every point between two side effects."""
 
 import argparse
 import asyncio

@@ -1,4 +1,4 @@
-"""`hack/chaos gang`: its command line."""
+"""Races gangs with controllers that die, on a real control plane."""
 
 import argparse
 import asyncio
@@ -29,8 +29,8 @@ _MACHINE, _GPUS = "dgx-h100", 8
 def options(parser: argparse.ArgumentParser) -> None:
     """Declares the options."""
     parser.add_argument("--seed", type=int, default=None, help="the same races again, nearly")
-    parser.add_argument("--runs", type=int, default=20)
-    parser.add_argument("--nodes", type=int, default=6)
+    parser.add_argument("--runs", type=int, default=20, help="races, one after the other")
+    parser.add_argument("--nodes", type=int, default=6, help="of the cluster, simulated")
     parser.add_argument("--name", default="race", help="name of the cluster")
     parser.add_argument("--keep", type=Path, help="a folder for the histories of violations")
 

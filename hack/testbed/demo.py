@@ -21,7 +21,7 @@ from testbed.plugins import Plugin, install
 from testbed.stage import RealStage
 
 
-@click.command()
+@click.command(context_settings={"help_option_names": ["-h", "--help"]})
 @click.pass_context
 def main(ctx: click.Context) -> None:
     """Show the main job on a real Kubernetes on this machine (root, Linux, Go)."""
@@ -63,4 +63,4 @@ def _play(cluster: Cluster) -> int:
 
 
 if __name__ == "__main__":
-    main()
+    main(prog_name="hack/demo --real")
