@@ -20,6 +20,7 @@ from dragoon.prepare.journal import (
     Contents,
     Entry,
     Foreign,
+    Found,
     Journal,
     damaged,
     of_another_version,
@@ -69,21 +70,17 @@ class Executor:
 
         may_divide: cards may be divided by MIG for it. Raises StateError, HardwareError.
         """
-        with self.locked([claim_key(wanted.uid)]):
-            own = self.own(wanted.uid) or self._recalled(wanted)
-            with self.locked([*effect_keys(wanted), *effect_keys(own)]):
+        keys = [claim_key(wanted.uid), *effect_keys(wanted)]
+        while True:
+            with self.locked(keys):
                 contents = self.journal.contents()
-                match decide(wanted, own, self._others(wanted, contents)):
-                    case Keep(entry):
-                        self._apply_believed(entry)
-                        return self.restore(entry)
-                    case WaitFor(holder):
-                        return Held(holder)
-                    case Begin(leftover):
-                        living = self._living(wanted.uid, contents)
-                        mig = self.effects.mig
-                        needed = settled(wanted, own, living, mig, may_divide=may_divide)
-                        return self._begin(needed, leftover)
+                own = self._own_in(contents, wanted)
+                # An earlier try may have touched other cards. Locks are taken all at once, in one
+                # order for everybody: so it begins again with theirs.
+                more = [key for key in effect_keys(own) if key not in keys]
+                if not more:
+                    return self._decided(wanted, own, contents, may_divide=may_divide)
+            keys += more
 
     def unprepare(self, uid: str, expected: Entry | None = None) -> None:
         """Takes a claim back; one that is unknown is a success.
@@ -203,15 +200,41 @@ class Executor:
 
         Raises StateError for one that another version wrote.
         """
-        match self.journal.read(uid):
+        return self._understood(self.journal.read(uid))
+
+    def _understood(self, found: Found | None) -> Entry | None:
+        match found:
             case Broken() as broken:
-                self._observer(Reported(uid, str(damaged(broken))))
-                self.journal.set_aside(uid)
+                self._observer(Reported(broken.uid, str(damaged(broken))))
+                self.journal.set_aside(broken.uid)
                 return None
             case Foreign() as foreign:
                 raise of_another_version(foreign)
             case entry:
                 return entry
+
+    def _own_in(self, contents: Contents, wanted: Entry) -> Entry | None:
+        """`own`, out of the whole journal; one that is set aside is recalled."""
+        found = contents.of(wanted.uid)
+        own = self._understood(found)
+        aside = found is not None or wanted.uid in contents.set_aside
+        return self._recalled(wanted) if own is None and aside else own
+
+    def _decided(
+        self, wanted: Entry, own: Entry | None, contents: Contents, *, may_divide: bool
+    ) -> Entry | Held:
+        """Decides and acts; the caller has the locks of all that is touched."""
+        match decide(wanted, own, self._others(wanted, contents)):
+            case Keep(entry):
+                self._apply_believed(entry)
+                return self.restore(entry)
+            case WaitFor(holder):
+                return Held(holder)
+            case Begin(leftover):
+                living = self._living(wanted.uid, contents)
+                mig = self.effects.mig
+                needed = settled(wanted, own, living, mig, may_divide=may_divide)
+                return self._begin(needed, leftover)
 
     def _recalled(self, wanted: Entry) -> Entry | None:
         """The entry of a claim whose own was set aside, journaled again; not yet verified."""

@@ -123,6 +123,14 @@ class Foreign:
     entry: Entry
     reason: str
 
+    @property
+    def uid(self) -> str:
+        return self.entry.uid
+
+
+Found = Entry | Foreign | Broken
+"""What a journal file may be."""
+
 
 @dataclass(frozen=True, slots=True)
 class Contents:
@@ -143,6 +151,11 @@ class Contents:
         """Everything that says which devices it holds."""
         return (*self.entries, *(one.entry for one in self.foreign))
 
+    def of(self, uid: str) -> Found | None:
+        """What the file of a claim is, None if there is none."""
+        files: tuple[Found, ...] = (*self.entries, *self.foreign, *self.broken)
+        return next((one for one in files if one.uid == uid), None)
+
 
 class Journal:
     """The journal files of this node.
@@ -154,7 +167,7 @@ class Journal:
         self._effects = effects
         self._paths = paths
 
-    def read(self, uid: str) -> Entry | Foreign | Broken | None:
+    def read(self, uid: str) -> Found | None:
         """The entry of a claim, None if there is no file."""
         data = self._effects.read(self._paths.journal(uid))
         return None if data is None else _decode(uid, data)
@@ -241,7 +254,7 @@ def _encode(entry: Entry, unknown: dict[str, Any]) -> bytes:
 
 # Kept, for each of several claims that are prepared together reads the entries of all others.
 @lru_cache(maxsize=128)
-def _decode(uid: str, data: bytes) -> Entry | Foreign | Broken:
+def _decode(uid: str, data: bytes) -> Found:
     try:
         envelope = msgspec.json.decode(data, type=_Envelope)
         body = bytes(envelope.entry)

@@ -2,13 +2,13 @@
 
 import pytest
 
-from dragoon.api.claims import claim_ref
-from dragoon.errors import DeviceBusyError
+from dragoon.api.claims import ClaimRef, claim_ref
+from dragoon.errors import DeviceBusyError, StateError
 from dragoon.kube.port import CLAIMS
 from dragoon.prepare.effects_memory import Crash, Faults, MemoryEffects
 from dragoon.prepare.observing import Repaired, Reported
 from tests.unit.prepare.keeping import PATHS, a_pass, keep_going
-from tests.unit.prepare.scene import Scene, device, result
+from tests.unit.prepare.scene import Scene, device, gpu, result
 
 
 async def left_half_prepared(scene: Scene, name: str) -> str:
@@ -110,7 +110,8 @@ async def test_c50_an_api_server_that_is_away_releases_nothing(scene: Scene) -> 
     loops.cancel()
 
 
-async def test_other_devices_after_a_half_prepared_try_roll_that_back(scene: Scene) -> None:
+async def allocated_anew_after_half_a_prepare(scene: Scene) -> ClaimRef:
+    """A claim with a marker of the first GPU, which has the second one now."""
     claim = await scene.claim("one")
     effects = MemoryEffects(scene.disk)
     engine = scene.engine(effects)
@@ -122,6 +123,11 @@ async def test_other_devices_after_a_half_prepared_try_roll_that_back(scene: Sce
     assert scene.disk.files().keys() >= {PATHS.marker(claim.uid, device(0))}
     await scene.deallocate(claim)
     await scene.allocate(claim, result(1))
+    return claim
+
+
+async def test_other_devices_after_a_half_prepared_try_roll_that_back(scene: Scene) -> None:
+    claim = await allocated_anew_after_half_a_prepare(scene)
 
     answer = await (await scene.started()).prepare(claim)
 
@@ -131,3 +137,17 @@ async def test_other_devices_after_a_half_prepared_try_roll_that_back(scene: Sce
         PATHS.marker(claim.uid, device(1)),
         PATHS.spec(claim.uid),
     }
+
+
+async def test_the_gpu_of_a_half_prepared_try_is_locked_while_that_is_rolled_back(
+    scene: Scene,
+) -> None:
+    claim = await allocated_anew_after_half_a_prepare(scene)
+    engine = await scene.started(lock_s=0.0, wait_s=0.0)
+
+    someone_works_on_it = scene.disk.hold(PATHS.lock, [f"gpu/{gpu(0).address}"], 0.0)
+    with someone_works_on_it, pytest.raises(StateError, match=f"gpu/{gpu(0).address}"):
+        await engine.prepare(claim)
+
+    assert PATHS.marker(claim.uid, device(0)) in scene.disk.files()
+    assert await engine.prepare(claim)
