@@ -2,7 +2,8 @@
 
 A deadline of the pod or of its Job is kept by Kubernetes (core/v1 and batch/v1
 `activeDeadlineSeconds`, from the start of the pod or the Job); an expected duration is only a
-promise. Who has outlived what was said has said nothing.
+promise. Who has outlived what was said has said nothing, and neither has who says more than ten years:
+of a Job Kubernetes takes any number of seconds up to 2**63 - 1, and no calendar goes as far.
 """
 
 from collections.abc import Iterable, Mapping
@@ -34,18 +35,15 @@ def lasts(pod: PodRecord) -> timedelta | None:
     spec: Raw = (pod.raw or {}).get("spec") or {}
     meta: Raw = (pod.raw or {}).get("metadata") or {}
     said = duration(str((meta.get("annotations") or {}).get(ANNOTATION_DURATION) or ""))
-    deadline = spec.get("activeDeadlineSeconds")
-    kept = None if deadline is None else timedelta(seconds=int(deadline))
-    known = [one for one in (said, kept) if one is not None]
+    known = [one for one in (said, _length(spec.get("activeDeadlineSeconds"))) if one is not None]
     return min(known) if known else None
 
 
 def job_end(pod: PodRecord, jobs: Mapping[str, JobRecord]) -> datetime | None:
     """When the Job of a pod is ended by its deadline, None where it has none or has not started."""
     job = None if pod.owner is None else jobs.get(pod.owner.uid)
-    if job is None or not job.started or job.deadline is None:
-        return None
-    return datetime.fromisoformat(job.started) + timedelta(seconds=job.deadline)
+    length = None if job is None or not job.started else _length(job.deadline)
+    return None if job is None or length is None else datetime.fromisoformat(job.started) + length
 
 
 def ends(pod: PodRecord, jobs: Mapping[str, JobRecord], now: datetime) -> datetime | None:
@@ -57,6 +55,13 @@ def ends(pod: PodRecord, jobs: Mapping[str, JobRecord], now: datetime) -> dateti
         found.append(datetime.fromisoformat(started) + length)
     end = min((one for one in found if one is not None), default=None)
     return end if end is not None and end > now else None
+
+
+def _length(deadline: int | None) -> timedelta | None:
+    """A deadline in seconds, None for one that says nothing."""
+    if deadline is None or deadline > _LONGEST_S:
+        return None
+    return timedelta(seconds=deadline)
 
 
 def latest(found: Iterable[datetime | None]) -> datetime | None:

@@ -76,10 +76,20 @@ def test_the_first_end_that_was_said_counts(
         (pod(said="30m", started=False), {}),
         (pod(said="soon"), {}),
         (pod(job="j"), job(300, started=False)),
+        # batch/v1 takes any number that is not negative; of a pod at most 2**31 - 1.
+        (pod(job="j"), job(10**12)),
+        (pod(job="j"), job(2**63 - 1)),
+        (pod(deadline=2**31 - 1), {}),
     ],
 )
 def test_an_end_that_nobody_said_is_not_known(one: PodRecord, jobs: dict[str, Any]) -> None:
     assert ends(one, jobs, START) is None
+
+
+def test_a_deadline_beyond_all_calendars_takes_nothing_from_what_else_was_said() -> None:
+    one = pod(said="30m", deadline=2**31 - 1, job="j")
+    assert ends(one, job(2**63 - 1), START) == START + 30 * MINUTE
+    assert end_if_started([one], job(2**63 - 1), START) == START + MARGIN + 30 * MINUTE
 
 
 def test_who_has_outlived_what_was_said_has_said_nothing() -> None:
