@@ -63,8 +63,15 @@ def needs(workload: Workload) -> Needs:
 def pod_asks(workload: Workload, found: Found) -> tuple[PodAsk, ...]:
     """All pods of the Workload, those without claims too: they take of the nodes.
 
-    Raises NotThereError, and InvalidInputError for an amount that cannot be read.
+    Raises NotThereError, and InvalidInputError for an amount that cannot be read or for more pods
+    than a gang may have: a pod set may count 2**31 - 1 of them.
     """
+    count = sum(podset.count for podset in workload.podsets)
+    if count > gang.MOST_MEMBERS:
+        raise InvalidInputError(
+            f"spec.podSets: found {count} pods, allowed are {gang.MOST_MEMBERS} where any of them "
+            "uses a claim: they are placed together"
+        )
     return tuple(ask for podset in workload.podsets for ask in _of_podset(workload, podset, found))
 
 

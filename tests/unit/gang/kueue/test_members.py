@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from dragoon.api import gang
+from dragoon.errors import InvalidInputError
 from dragoon.gang.kueue.members import (
     Found,
     NotThereError,
@@ -43,6 +44,21 @@ def test_every_pod_of_every_set_is_asked_for_with_claims_of_its_own() -> None:
     assert len(uids) == len(set(uids)) == 2
     assert asks[0].claims[0]["spec"] == TEMPLATE["spec"]["spec"]
     assert not asks[2].claims
+
+
+@pytest.mark.parametrize("counts", [(gang.MOST_MEMBERS + 1,), (gang.MOST_MEMBERS, 1), (2**31 - 1,)])
+def test_more_pods_than_a_gang_may_have_are_refused_before_any_is_made_up(
+    counts: tuple[int, ...],
+) -> None:
+    podsets = [podset(count, name=f"s{index}") for index, count in enumerate(counts)]
+    one = workload_of(workload("w", *podsets))
+    with pytest.raises(InvalidInputError, match=f"found {sum(counts)} pods, allowed are 4096"):
+        pod_asks(one, found())
+
+
+def test_as_many_pods_as_a_gang_may_have_are_asked_for() -> None:
+    one = workload_of(workload("w", podset(gang.MOST_MEMBERS)))
+    assert len(pod_asks(one, found())) == gang.MOST_MEMBERS
 
 
 def test_the_flavor_decides_about_nodes() -> None:
