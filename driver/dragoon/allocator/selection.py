@@ -4,15 +4,27 @@ A selector that fails stops kube-scheduler's whole attempt, so a failure is kept
 as a finding about the device, and is raised only when the search comes to that device.
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import lru_cache
 from typing import Any, Final
 
 from dragoon.allocator.model import Facts
-from dragoon.cel import DeviceView, EvaluationError, Read, compile_selector, device_view
+from dragoon.cel import (
+    COST_LIMIT,
+    DeviceView,
+    EvaluationError,
+    Read,
+    compile_selector,
+    device_view,
+)
 from dragoon.cel.program import Program
 from dragoon.errors import DragoonError
 
 _KEPT: Final = 512
+_SHOWN: Final = 80
+"""Characters of an expression in a message."""
 _VERDICTS: Final = 8_192
 """Devices that a selector remembers its verdict for."""
 
@@ -26,8 +38,47 @@ class SelectorError(DragoonError):
     code = "Selector"
 
 
+class CostlySelectorsError(DragoonError):
+    """Evaluations have cost as much as was allowed for all of them together."""
+
+    code = "CostlySelectors"
+    default_retryable = True
+
+
+class _Allowance:
+    """What evaluations may still cost. Mutable."""
+
+    def __init__(self, cost: int) -> None:
+        self._cost = self._left = cost
+
+    def charge(self, text: str, cost: int) -> None:
+        self._left -= cost
+        if self._left < 0:
+            raise CostlySelectorsError(
+                f"selectors: found a cost of more than {self._cost} over all devices, of which one of "
+                f"{cost} for each device by {text[:_SHOWN]!r}; allowed is less for one plan"
+            )
+
+
+_allowance: ContextVar[_Allowance | None] = ContextVar("allowance", default=None)
+
+
+@contextmanager
+def allowing(cost: int) -> Iterator[None]:
+    """What evaluations may cost together until its end, in units of CEL as Kubernetes estimates.
+
+    An expression may cost 0.3 s on each of many thousand devices. Inside, an evaluation that is not
+    remembered raises CostlySelectorsError once that is used up.
+    """
+    before = _allowance.set(_Allowance(cost))
+    try:
+        yield
+    finally:
+        _allowance.reset(before)
+
+
 class Selector:
-    """A compiled selector that remembers its verdicts, failures excepted.
+    """A compiled selector that remembers its verdicts and failures.
 
     evaluations: how often it was really evaluated.
     """
@@ -38,22 +89,32 @@ class Selector:
         self.evaluations = 0
         self._reads = self.program.reads
         self._names: dict[str, _Names] = {}
-        self._verdicts: dict[Any, bool] = {}
+        self._verdicts: dict[Any, bool | EvaluationError] = {}
 
-    def matches(self, facts: Facts) -> bool:
-        """Whether it selects devices with these facts.
+    def matches(self, facts: Facts, *, free: bool = False) -> bool:
+        """Whether it selects devices with these facts. free: whatever is allowed.
 
-        Raises EvaluationError where the evaluation fails.
+        Raises EvaluationError where the evaluation fails, CostlySelectorsError under `allowing`.
         """
         key = facts if self._reads is None else self._what_is_read(facts, self._reads)
         verdict = self._verdicts.get(key)
         if verdict is None:
-            self.evaluations += 1
-            verdict = self.program.evaluate(view_of(facts))
+            verdict = self._evaluated(facts, None if free else _allowance.get())
             if len(self._verdicts) >= _VERDICTS:
                 self._verdicts.clear()
             self._verdicts[key] = verdict
+        if isinstance(verdict, EvaluationError):
+            raise verdict.with_traceback(None)
         return verdict
+
+    def _evaluated(self, facts: Facts, allowance: _Allowance | None) -> bool | EvaluationError:
+        if allowance is not None:
+            allowance.charge(self.text, min(self.program.estimated_cost, COST_LIMIT))
+        self.evaluations += 1
+        try:
+            return self.program.evaluate(view_of(facts))
+        except EvaluationError as error:
+            return error
 
     def _what_is_read(self, facts: Facts, wanted: frozenset[Read]) -> Any:
         """The part of the facts that the selector looks at; equal parts give equal verdicts."""

@@ -37,7 +37,7 @@ def test_a_driver_may_publish_with_its_domain_or_without(name: str) -> None:
     assert not selector.matches(facts("e", n=1))
 
 
-def test_failures_are_not_remembered_as_verdicts() -> None:
+def test_a_failure_is_raised_each_time_and_is_no_verdict() -> None:
     selector = Selector(f"{A}.n == 1")
     for _ in range(2):
         with pytest.raises(EvaluationError, match="no such key: n"):

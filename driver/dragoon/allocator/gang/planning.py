@@ -5,7 +5,7 @@ from typing import Final
 from dragoon.allocator.allocate import random_share_id
 from dragoon.allocator.gang import checking
 from dragoon.allocator.gang.advice import no_room
-from dragoon.allocator.gang.attempt import Failed, attempt, sort_out
+from dragoon.allocator.gang.attempt import Case, Failed, attempt, sort_out
 from dragoon.allocator.gang.model import (
     Budget,
     GangAsk,
@@ -17,6 +17,7 @@ from dragoon.allocator.gang.model import (
 from dragoon.allocator.gang.telling import standing
 from dragoon.allocator.gang.verifying import verify_plan
 from dragoon.allocator.result import ShareIds
+from dragoon.allocator.selection import CostlySelectorsError, allowing
 from dragoon.errors import DragoonError, InvalidInputError, UnsupportedError
 
 _BUDGET: Final = Budget()
@@ -47,6 +48,17 @@ def plan(
         case = sort_out(ask)
     except (InvalidInputError, UnsupportedError) as error:
         return Refused(str(error))
+    try:
+        with allowing(budget.selectors):
+            return _answer(snapshot, case, budget, share_ids)
+    except CostlySelectorsError as error:
+        return SearchStopped(0, f"the search stopped: {error.message}")
+
+
+def _answer(
+    snapshot: PlacementSnapshot, case: Case, budget: Budget, share_ids: ShareIds
+) -> Outcome:
+    ask = case.ask
     found = attempt(snapshot, case, budget.steps, share_ids)
     if not isinstance(found, Failed):
         problems = verify_plan(snapshot, ask, found)

@@ -18,6 +18,9 @@ from dragoon.errors import DragoonError
 
 _ONE_DEVICE: Final = frozenset(("uuid", "parentUUID", "pciBusID"))
 """Attributes that name one device: who reads them says nothing about what others will want."""
+_MOST_COST: Final = 100
+"""Of a selector that is looked at, on one device: everybody's plans pay for it. Ours have 30 at
+most, and the API server takes a million."""
 
 Takes = tuple[tuple[str, int, int], ...]
 """Of each capacity of a shared device: what a share takes, and how much there is."""
@@ -124,7 +127,10 @@ def _selectors(one: Demand, classes: Mapping[str, DeviceClass]) -> tuple[str, ..
     query = query_of(one.wish, of_class.selectors)
     texts = (*query.of_class, *query.of_request)
     try:
-        reads = [selector(text).program.reads for text in texts]
+        programs = [selector(text).program for text in texts]
+        if any(one.estimated_cost > _MOST_COST for one in programs):
+            return None
+        reads = [one.reads for one in programs]
     except DragoonError:
         return None
     if any(found is None or any(read[2] in _ONE_DEVICE for read in found) for found in reads):
@@ -142,7 +148,8 @@ def _takes(one: Demand, texts: Iterable[str], facts: Facts, size: int) -> Takes 
         part = one.wish.most
         return tuple((name, held.limit * part // CARD, held.limit) for name, held in facts.capacity)
     try:
-        if not all(selector(text).matches(facts) for text in texts):
+        # What others wish is cheap, and nothing that the plan of this gang has to pay for.
+        if not all(selector(text).matches(facts, free=True) for text in texts):
             return None
         uses = consumption(facts.capacity, parsed(one.wish.capacity))
     except (DragoonError, CapacityError):
