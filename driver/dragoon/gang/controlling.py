@@ -1,12 +1,13 @@
 """The controller's work: which gangs there are, and a look at each that changed.
 
-One family (a label value in a namespace) is looked at by one worker at a time; several workers take
-turns with families. What a look raises is logged and the family comes again, ever more slowly.
+One family (a label value in a namespace) is looked at by one task at a time, several of them at one
+time. What a look raises is logged and the family comes again, ever more slowly.
 """
 
 import asyncio
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, Final, Protocol
 
 import structlog
@@ -51,7 +52,7 @@ class Teller(Protocol):
 
 
 class GangController:
-    """Looks at families until cancelled. looker: for one gang. workers: families at one time."""
+    """Looks at families until cancelled. looker: for one gang."""
 
     def __init__(
         self,
@@ -61,7 +62,6 @@ class GangController:
         queue: Queue[FamilyKey],
         *,
         teller: Teller,
-        workers: int = 8,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._api = api
@@ -69,7 +69,6 @@ class GangController:
         self._looker = looker
         self._queue = queue
         self._teller = teller
-        self._workers = workers
         self._clock = clock
         self._rested: dict[FamilyKey, float] = {}
         self._backoffs: dict[FamilyKey, Backoff] = {}
@@ -83,8 +82,17 @@ class GangController:
         for key in self._world.families():
             self._queue.add(key)
         async with asyncio.TaskGroup() as group:
-            for number in range(self._workers):
-                group.create_task(self._work(), name=f"gangs-{number}")
+            while True:
+                await self._looker.workers.free()
+                key = await self._queue.take()
+                self._looker.workers.begin()
+                looking = group.create_task(self._work(key), name=f"gangs {'/'.join(key)}")
+                # Of a task that is cancelled before it starts nothing runs but this.
+                looking.add_done_callback(partial(self._worked, key))
+
+    def _worked(self, key: FamilyKey, _looking: asyncio.Task[None]) -> None:
+        self._looker.workers.end()
+        self._queue.done(key)
 
     def changed(self, key: FamilyKey) -> None:
         """Something of a family changed."""
@@ -108,22 +116,19 @@ class GangController:
     def _rank(self, gang: GangObject) -> Rank:
         return rank(gang, self._world.family(FamilyKey(gang.namespace, gang.group)))
 
-    async def _work(self) -> None:
-        while True:
-            key = await self._queue.take()
-            started = self._clock()
-            try:
-                await self.look(key)
-                self._backoffs.pop(key, None)
-            except DragoonError as error:
-                self._later(key)
-                _log.warning("look failed", family="/".join(key), code=error.code, error=str(error))
-            except Exception:  # noqa: BLE001 - one family must not cost the others
-                self._later(key)
-                _log.exception("look failed unexpectedly", family="/".join(key))
-            finally:
-                self._rest(key, started)
-                self._queue.done(key)
+    async def _work(self, key: FamilyKey) -> None:
+        started = self._clock()
+        try:
+            await self.look(key)
+            self._backoffs.pop(key, None)
+        except DragoonError as error:
+            self._later(key)
+            _log.warning("look failed", family="/".join(key), code=error.code, error=str(error))
+        except Exception:  # noqa: BLE001 - one family must not cost the others
+            self._later(key)
+            _log.exception("look failed unexpectedly", family="/".join(key))
+        finally:
+            self._rest(key, started)
 
     def _rest(self, key: FamilyKey, started: float) -> None:
         if self._world.family(key) or self._world.gangs_of(key):

@@ -29,13 +29,14 @@ from dragoon.gang.protocol.actions import (
 )
 from dragoon.gang.protocol.deciding import decide
 from dragoon.gang.protocol.executing import Executor
-from dragoon.gang.protocol.model import GangView, Member, Settings
+from dragoon.gang.protocol.model import Member, Settings
 from dragoon.gang.provisioning.asking_for_nodes import Provisioning
 from dragoon.gang.remembering import Case, Memory, Pace, Reporter
 from dragoon.gang.seeing import Seeing
 from dragoon.gang.telling import Telling
 from dragoon.gang.waiting.keeping import Keeping
 from dragoon.gang.waiting.ranking import rank
+from dragoon.gang.workers import Workers
 from dragoon.gang.world import World
 from dragoon.kube.port import Api
 
@@ -48,7 +49,10 @@ _ROUNDS: Final = 20
 
 
 class Looker:
-    """Looks at gangs. again: asks for another look at a gang at a tick of `clock`."""
+    """Looks at gangs. again: asks for another look at a gang at a tick of `clock`.
+
+    workers: looks at one time, those apart that wait for the planner.
+    """
 
     def __init__(
         self,
@@ -62,6 +66,7 @@ class Looker:
         provisioning: Provisioning | None = None,
         executor: Executor | None = None,
         pace: Pace | None = None,
+        workers: int = 8,
         clock: Callable[[], float] = time.monotonic,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
@@ -73,7 +78,10 @@ class Looker:
         self._executor = executor or Executor(api)
         self._pace = pace or Pace()
         self._clock = clock
-        self._planning = Planning(world, planner, reporter, pace=self._pace, clock=clock)
+        self.workers = Workers(workers)
+        self._planning = Planning(
+            world, planner, reporter, pace=self._pace, away=self.workers.away, clock=clock
+        )
         self._seeing = Seeing(
             world, self._planning.questions, settings=settings, clock=clock, now=now
         )
@@ -138,11 +146,12 @@ class Looker:
                 # Somebody edited the journal: what it promised is not known, so nothing is done.
                 self._reporter.noted(gang, Note("DamagedPlan", error.message))
                 return
-            members = view.members
+            members, now = view.members, view.now
             actions = decide(view, self._settings)
+            del view  # Of all that wait for the planner none may keep a snapshot.
             notes = tuple(one for one in actions if isinstance(one, Note))
             journals = any(isinstance(one, Journal) for one in actions)
-            carrying_out = self._carry_out(gang, case, view, actions)
+            carrying_out = self._carry_out(gang, case, actions, members=members, now=now)
             if journaled and not journals:
                 # A step of a large gang takes seconds: people see which one it is.
                 telling = self._telling.tell(case, members, notes, memory)
@@ -177,7 +186,13 @@ class Looker:
             self._again(gang, self._clock() + memory.backoff.next())
 
     async def _carry_out(
-        self, gang: GangObject, case: Case, view: GangView, actions: Iterable[Action]
+        self,
+        gang: GangObject,
+        case: Case,
+        actions: Iterable[Action],
+        *,
+        members: Sequence[Member],
+        now: datetime,
     ) -> tuple[bool, bool]:
         """Whether to look again at once, and whether all claims have just been listed."""
         memory = self._memory[gang.uid]
@@ -192,7 +207,9 @@ class Looker:
                     self._again(gang, tick)
                 case RequestPlan():
                     if not self._gives_way(gang, case, memory):
-                        await self._planning.plan(gang, case, view, action, memory)
+                        await self._planning.plan(
+                            gang, case, action, memory, members=members, now=now
+                        )
                         again = True
                 case Relist():
                     await self._world.copies.refresh_claims()

@@ -6,6 +6,7 @@ Planning is the only thing here that burns CPU; a thread does it on an immutable
 import asyncio
 import time
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from datetime import datetime
 from typing import Final, NamedTuple, TypeVar
 
@@ -16,7 +17,7 @@ from dragoon.api.gang import GangObject, Reservation
 from dragoon.api.gang_plan import pack, stamp
 from dragoon.gang.protocol import viewing
 from dragoon.gang.protocol.actions import RequestPlan
-from dragoon.gang.protocol.model import GangView, Proposal
+from dragoon.gang.protocol.model import Member, Proposal
 from dragoon.gang.questions import Questions
 from dragoon.gang.records import PodRecord
 from dragoon.gang.remembering import Case, Memory, Pace, Reporter
@@ -53,7 +54,10 @@ class _Asked(NamedTuple):
 
 
 class Planning:
-    """The planner's door: one gang at a time, the first of the queue first."""
+    """The planner's door: one gang at a time, the first of the queue first.
+
+    away: entered while a gang waits for its turn and has it.
+    """
 
     def __init__(
         self,
@@ -62,12 +66,14 @@ class Planning:
         reporter: Reporter,
         *,
         pace: Pace,
+        away: Callable[[], AbstractContextManager[None]] = nullcontext,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._world = world
         self._planner = planner
         self._reporter = reporter
         self._pace = pace
+        self._away = away
         self._clock = clock
         self._turns = Turns()
         self.questions = Questions(world)
@@ -93,9 +99,16 @@ class Planning:
         return memory.planned_at + max(memory.pause, _SHARE * memory.planned_for)
 
     async def plan(
-        self, gang: GangObject, case: Case, view: GangView, request: RequestPlan, memory: Memory
+        self,
+        gang: GangObject,
+        case: Case,
+        request: RequestPlan,
+        memory: Memory,
+        *,
+        members: Sequence[Member],
+        now: datetime,
     ) -> None:
-        """Puts the planner's answer into the memory."""
+        """Puts the planner's answer into the memory. members: as the protocol saw them."""
         asked = frozenset(request.pods)
         memory.faulty = bool(case.faults)
         if case.faults:
@@ -104,25 +117,40 @@ class Planning:
             memory.woken, memory.retry_at = False, None
             memory.planned_at = self._clock()
             return
-        async with self._turns.turn(ranking.priority(case.pods), gang.created):
-            memory.woken, memory.woken_at = False, None
-            ask, placement = self.questions.ask(gang, case.pods, view.members, request, view.now)
-            started = self._clock()
-            outcome, memory.concern = await _in_thread(lambda: self._answer(placement, ask))
-            memory.planned_at = self._clock()
-            memory.planned_for = memory.planned_at - started
-            memory.outcome = outcome
-            memory.proposal = viewing.proposal_of(request.pods, outcome)
-            if memory.proposal.refusal:
-                self._slow_down(gang, memory)
-                memory.retry_at = self._no_more_avoided(gang, view)
-                asked_for = _Asked(ask, placement, case.pods, view.now)
-                await self._advise(asked_for, memory)
-                await self._reserve(asked_for, memory)
-            else:
-                memory.refusals = memory.vacated = memory.advised_at = None
-                self.questions.propose(gang, memory.proposal.claims)
+        with self._away():
+            async with self._turns.turn(ranking.priority(case.pods), gang.created):
+                outcome = await self._ask(gang, case, request, memory, members=members, now=now)
         self._reporter.planned(outcome, memory.planned_for)
+
+    async def _ask(
+        self,
+        gang: GangObject,
+        case: Case,
+        request: RequestPlan,
+        memory: Memory,
+        *,
+        members: Sequence[Member],
+        now: datetime,
+    ) -> Outcome:
+        """Asks and remembers the answer, while it is this gang's turn."""
+        memory.woken, memory.woken_at = False, None
+        ask, placement = self.questions.ask(gang, case.pods, members, request, now)
+        started = self._clock()
+        outcome, memory.concern = await _in_thread(lambda: self._answer(placement, ask))
+        memory.planned_at = self._clock()
+        memory.planned_for = memory.planned_at - started
+        memory.outcome = outcome
+        memory.proposal = viewing.proposal_of(request.pods, outcome)
+        if memory.proposal.refusal:
+            self._slow_down(gang, memory)
+            memory.retry_at = self._no_more_avoided(gang, now)
+            asked_for = _Asked(ask, placement, case.pods, now)
+            await self._advise(asked_for, memory)
+            await self._reserve(asked_for, memory)
+        else:
+            memory.refusals = memory.vacated = memory.advised_at = None
+            self.questions.propose(gang, memory.proposal.claims)
+        return outcome
 
     async def probe(
         self,
@@ -150,10 +178,10 @@ class Planning:
         outcome = self._planner(placement, ask, Budget())
         return outcome, concern(placement, ask) if isinstance(outcome, NoRoom) else None
 
-    def _no_more_avoided(self, gang: GangObject, view: GangView) -> float | None:
+    def _no_more_avoided(self, gang: GangObject, now: datetime) -> float | None:
         """When the first node that is avoided may be used again; None where none is."""
         ends = (datetime.fromisoformat(one.until) for one in gang.status.avoided)
-        left = [(end - view.now).total_seconds() for end in ends if end > view.now]
+        left = [(end - now).total_seconds() for end in ends if end > now]
         return self._clock() + min(left) + 1.0 if left else None
 
     def _slow_down(self, gang: GangObject, memory: Memory) -> None:

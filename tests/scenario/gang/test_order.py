@@ -1,11 +1,13 @@
 """Who is placed first when there is room for one of those that wait."""
 
+import threading
 from collections.abc import Callable
 from typing import Any
 
 from dragoon.allocator.gang.model import Budget, GangAsk, Outcome, PlacementSnapshot
 from dragoon.allocator.gang.planning import plan
 from dragoon.gang.planning import Planner
+from dragoon.kube.port import GANGS
 from tests.scenario.gang.bed import Bed, until
 
 
@@ -15,6 +17,19 @@ def counting(asked: list[str]) -> Planner:
     def planner(snapshot: PlacementSnapshot, ask: GangAsk, budget: Budget) -> Outcome:
         asked.append(ask.name)
         return plan(snapshot, ask, budget)
+
+    return planner
+
+
+def held_up(asked: list[str], go_on: threading.Event) -> Planner:
+    """The planner, which takes as long for the first gang as somebody wants."""
+    plain = counting(asked)
+
+    def planner(snapshot: PlacementSnapshot, ask: GangAsk, budget: Budget) -> Outcome:
+        if not asked:
+            asked.append(ask.name)
+            assert go_on.wait(60)
+        return plain(snapshot, ask, budget)
 
     return planner
 
@@ -99,3 +114,28 @@ async def test_a_gang_that_waits_is_not_planned_again_for_what_does_not_concern_
 async def held_on(bed: Bed, node: str, wanted: Callable[[int], bool]) -> bool:
     devices = [one for found in (await bed.allocated()).values() for one in found]
     return wanted(sum(pool == f"{node}/gpu" for pool, _ in devices))
+
+
+async def test_any_number_of_gangs_that_wait_for_the_planner_keep_no_worker_from_the_others() -> (
+    None
+):
+    asked: list[str] = []
+    go_on = threading.Event()
+    async with Bed(nodes=2).up() as bed:
+        async with bed.controller():
+            await bed.job("runs", 1)
+            await bed.phase("runs", "Running")
+        async with bed.controller(planner=held_up(asked, go_on), most_reservations=0):
+            try:
+                for index in range(20):
+                    await bed.job(f"low{index}", 1, template="pair")
+                await until("the planner is busy", lambda: asked)
+                await until("all wait for it", lambda: has_gangs(bed, 21))
+                await bed.end("runs-0")
+                await bed.phase("runs", "Finished")
+            finally:
+                go_on.set()
+
+
+async def has_gangs(bed: Bed, count: int) -> bool:
+    return len((await bed.api.list(GANGS)).items) == count

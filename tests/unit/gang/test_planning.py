@@ -8,16 +8,16 @@ from typing import Any
 import pytest
 
 from dragoon.allocator.gang.model import Budget, GangAsk, NoRoom, Outcome, PlacementSnapshot
-from dragoon.api.gang import GangObject
 from dragoon.gang.copies import Copies
 from dragoon.gang.discovering.checking import Fault
 from dragoon.gang.planning import Planning
 from dragoon.gang.protocol.actions import RequestPlan
-from dragoon.gang.protocol.model import GangView, Ref
 from dragoon.gang.remembering import Case, Memory, Pace
 from dragoon.gang.world import Listener, World
 from dragoon.kube.memory import MemoryApi
 from tests.unit.gang.records_for_tests import gang, pod
+
+NOW = datetime(2026, 11, 29, tzinfo=UTC)
 
 
 class Planner:
@@ -52,22 +52,13 @@ def bench(planner: Planner) -> Planning:
 
 async def ask(planning: Planning, memory: Memory) -> None:
     own, member = gang(), pod("a")
-    view = view_of(planning, own)
-    await planning.plan(own, Case(own, (member,)), view, RequestPlan((member.uid,)), memory)
+    await asked(planning, Case(own, (member,)), memory)
 
 
-def view_of(planning: Planning, own: GangObject) -> GangView:
-    return GangView(
-        now=datetime(2026, 11, 29, tzinfo=UTC),
-        tick=0.0,
-        gang=Ref("team", "g", "gang-g"),
-        minimum=1,
-        members=(),
-        claims={},
-        rules=(),
-        snapshot=planning.questions.snapshot(own),
-        nodes=frozenset(),
-    )
+async def asked(planning: Planning, case: Case, memory: Memory) -> None:
+    """The planner's answer for all pods of a case."""
+    request = RequestPlan(tuple(one.uid for one in case.pods))
+    await planning.plan(case.gang, case, request, memory, members=(), now=NOW)
 
 
 async def until_called(planner: Planner, times: int) -> None:
@@ -141,7 +132,7 @@ async def test_a_gang_with_a_fault_is_not_planned_and_not_looked_at_again_for_no
     memory.woken = True
     own, member = gang(), pod("a")
     case = Case(own, (member,), faults=(Fault("TwoSizes", "size: found 2 and 3"),))
-    await planning.plan(own, case, view_of(planning, own), RequestPlan((member.uid,)), memory)
+    await asked(planning, case, memory)
     assert planner.calls == 0
     assert memory.proposal is not None
     assert memory.proposal.refusal == "size: found 2 and 3"
@@ -161,6 +152,5 @@ async def test_a_node_that_may_be_used_again_is_a_reason_to_ask_again() -> None:
         {"node": "b", "until": "2026-11-29T00:05:00Z"},
     ]
     own, member = gang(status={"avoided": avoided}), pod("a")
-    request = RequestPlan((member.uid,))
-    await planning.plan(own, Case(own, (member,)), view_of(planning, own), request, memory)
+    await asked(planning, Case(own, (member,)), memory)
     assert planning.due(memory) == 100.0 + 5 * 60 + 1.0
