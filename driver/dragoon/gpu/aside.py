@@ -4,7 +4,9 @@ import asyncio
 import contextlib
 import threading
 from collections.abc import Callable
-from typing import TypeVar
+from typing import Any, TypeVar
+
+from dragoon.errors import HardwareError
 
 _T = TypeVar("_T")
 
@@ -38,3 +40,32 @@ def aside(call: Callable[[], _T]) -> asyncio.Future[_T]:
 
     threading.Thread(target=work, name="gpu-call", daemon=True).start()
     return future
+
+
+class Patient:
+    """Asks what may hang, for a caller that must go on. Belongs to one event loop.
+
+    At most one call is under way: while one hangs no other is begun, and nobody waits for it again.
+    """
+
+    def __init__(self, seconds: float) -> None:
+        """seconds: how long an answer may take."""
+        self._seconds = seconds
+        self._running: asyncio.Future[Any] | None = None
+
+    async def ask(self, call: Callable[[], _T]) -> _T:
+        """What the call answers, which blocks.
+
+        Raises what the call raises, and a retryable HardwareError where it, or one before it, has
+        not answered in time. A late answer is forgotten: it is about a moment that has passed.
+        """
+        if self._running is None or self._running.done():
+            self._running = asking = aside(call)
+            done, _ = await asyncio.wait({asking}, timeout=self._seconds)
+            if done:
+                return asking.result()
+        raise HardwareError(
+            f"the GPU driver has not answered for {self._seconds:g} s",
+            hint="look for hung GPUs in the kernel log; a reboot may be needed",
+            retryable=True,
+        )

@@ -4,14 +4,15 @@ An observer of prepare. What it knows is lost with the process: the kubelet asks
 that was refused, within 90 s, and is refused again.
 """
 
-import asyncio
 from collections import deque
 from collections.abc import Callable
+from functools import partial
 from typing import Final
 
 import structlog
 
 from dragoon.errors import DeviceLostError, DragoonError
+from dragoon.gpu.aside import Patient
 from dragoon.gpu.faults import BlockedError, PlacementTakenError
 from dragoon.gpu.model import PciAddress
 from dragoon.gpu.obstacles import Obstacle, Scene, stands
@@ -23,6 +24,8 @@ from dragoon.prepare.waiting import Changes
 _log = structlog.get_logger(__name__)
 
 LOOK_SECONDS: Final = 10.0
+PATIENCE_SECONDS: Final = 5.0
+"""How long a card may take: one that hangs must not keep others blocked that are free again."""
 _NEVER: Final = 3600.0
 _Key = tuple[PciAddress, bool]
 
@@ -42,7 +45,10 @@ class Blocking:
         look_again: Callable[[], None],
         *,
         clock: Clock | None = None,
+        patience: float = PATIENCE_SECONDS,
     ) -> None:
+        self._patience = patience
+        self._patients: dict[PciAddress, Patient] = {}
         self._mig = mig
         self._processes = processes
         self._publish = publish
@@ -89,8 +95,9 @@ class Blocking:
     async def _forget_what_is_gone(self) -> None:
         for key, (obstacle, since) in list(self._found.items()):
             age = self._clock.now() - since
+            patient = self._patients.setdefault(obstacle.card, Patient(self._patience))
             try:
-                scene = await asyncio.to_thread(self._look, obstacle.card)
+                scene = await patient.ask(partial(self._look, obstacle.card))
             except DeviceLostError:
                 del self._found[key]  # it is published as lost
             except DragoonError as error:

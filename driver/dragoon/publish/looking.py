@@ -1,6 +1,5 @@
 """One look at everything outside that an offer depends on."""
 
-import asyncio
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
@@ -15,7 +14,7 @@ from dragoon.publish.card import Division
 from dragoon.publish.floor import Floor, floor
 from dragoon.publish.holding import Journal, Prepared, nothing_prepared
 from dragoon.publish.slices import Pool
-from dragoon.publish.surveying import survey
+from dragoon.publish.surveying import PATIENCE_SECONDS, Surveyor
 
 log = structlog.get_logger(__name__)
 
@@ -24,11 +23,13 @@ log = structlog.get_logger(__name__)
 class Sources:
     """Where a node process can look besides the API server.
 
-    mig: None where cards are never divided. journal: what prepare holds.
+    mig: None where cards are never divided; patience: seconds for each of them. journal: what
+    prepare holds.
     """
 
     mig: MigCards | None = None
     journal: Journal = nothing_prepared
+    patience: float = PATIENCE_SECONDS
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +56,7 @@ class Looker:
         self._api = api
         self._pool = pool
         self._sources = sources
+        self._surveyor = Surveyor(sources.mig, sources.patience) if sources.mig else None
         self._known: dict[PciAddress, Division] = {}
 
     async def at_cluster(self) -> Look:
@@ -69,9 +71,9 @@ class Looker:
         removed before it goes from there. A card that cannot be asked now is as it was.
         """
         before = await self._sources.journal()
-        if not mig or self._sources.mig is None:
+        if not mig or self._surveyor is None:
             return Hardware(prepared=before)
-        surveyed = await asyncio.to_thread(survey, self._sources.mig, inventory)
+        surveyed = await self._surveyor.survey(inventory)
         after = await self._sources.journal()
         divisions, unread = surveyed.told_apart(
             before.made | after.made if before and after else None

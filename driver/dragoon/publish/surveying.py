@@ -1,25 +1,32 @@
 """Asking cards with MIG what they offer, and whose instances are on them."""
 
+import asyncio
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
+from typing import Final
 
 from dragoon.errors import HardwareError
+from dragoon.gpu.aside import Patient
 from dragoon.gpu.mig import MigCard, MigInstance
 from dragoon.gpu.model import Inventory, PciAddress
 from dragoon.gpu.naming import mig_name
 from dragoon.gpu.port import MigCards
 from dragoon.publish.card import Division
 
-_WHOSE = "the journal does not say whose its instances are"
+PATIENCE_SECONDS: Final = 10.0
+"""How long one card may take: many times what it needs, also while it is being divided."""
+_WHOSE: Final = "the journal does not say whose its instances are"
+
+Reading = tuple[MigCard, tuple[MigInstance, ...]]
+"""A card with MIG, and all its instances."""
 
 
 @dataclass(frozen=True, slots=True)
 class Survey:
     """What cards with MIG said: themselves, and all their instances. unread: why one did not."""
 
-    cards: Mapping[PciAddress, tuple[MigCard, tuple[MigInstance, ...]]] = field(
-        default_factory=dict
-    )
+    cards: Mapping[PciAddress, Reading] = field(default_factory=dict)
     unread: Mapping[PciAddress, str] = field(default_factory=dict)
 
     def told_apart(
@@ -42,18 +49,52 @@ class Survey:
 
 def survey(cards: MigCards, inventory: Inventory) -> Survey:
     """Asks every card that has MIG. Blocks. A card that fails costs only itself."""
-    found: dict[PciAddress, tuple[MigCard, tuple[MigInstance, ...]]] = {}
-    unread: dict[PciAddress, str] = {}
-    for gpu in inventory.gpus:
-        if gpu.mig is None:
-            continue
+    return _sorted_out({address: _answer(cards, address) for address in _with_mig(inventory)})
+
+
+class Surveyor:
+    """Asks them all at once and off the event loop; a card that hangs costs only itself, too.
+
+    patience: seconds for a card. One that did not answer in time is not asked again before it has.
+    """
+
+    def __init__(self, cards: MigCards, patience: float = PATIENCE_SECONDS) -> None:
+        self._cards = cards
+        self._patience = patience
+        self._patients: dict[PciAddress, Patient] = {}
+
+    async def survey(self, inventory: Inventory) -> Survey:
+        """What the function of this name answers."""
+        addresses = _with_mig(inventory)
+        answers = await asyncio.gather(*map(self._ask, addresses))
+        return _sorted_out(dict(zip(addresses, answers, strict=True)))
+
+    async def _ask(self, address: PciAddress) -> Reading | HardwareError | None:
+        patient = self._patients.setdefault(address, Patient(self._patience))
         try:
-            card = cards.card(gpu.address)
-            if card is not None:
-                found[gpu.address] = card, cards.instances(gpu.address)
+            return await patient.ask(partial(_answer, self._cards, address))
         except HardwareError as error:
-            unread[gpu.address] = str(error)
-    return Survey(found, unread)
+            return error
+
+
+def _with_mig(inventory: Inventory) -> list[PciAddress]:
+    return [gpu.address for gpu in inventory.gpus if gpu.mig is not None]
+
+
+def _answer(cards: MigCards, address: PciAddress) -> Reading | HardwareError | None:
+    """What one card says, None where it has no MIG after all. Blocks."""
+    try:
+        card = cards.card(address)
+        return None if card is None else (card, cards.instances(address))
+    except HardwareError as error:
+        return error
+
+
+def _sorted_out(answers: Mapping[PciAddress, Reading | HardwareError | None]) -> Survey:
+    return Survey(
+        {address: answer for address, answer in answers.items() if isinstance(answer, tuple)},
+        {address: str(why) for address, why in answers.items() if isinstance(why, HardwareError)},
+    )
 
 
 def foreign(instances: Iterable[MigInstance], made: Collection[str]) -> tuple[MigInstance, ...]:

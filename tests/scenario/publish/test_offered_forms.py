@@ -1,6 +1,8 @@
 """Forms from the settings and the cards to slices: C56, switching without harm, old servers."""
 
+import asyncio
 import contextlib
+import threading
 from collections.abc import AsyncIterator
 
 import pytest
@@ -8,11 +10,14 @@ import pytest
 from dragoon.api import names
 from dragoon.api.enforcement import NodeEnforcement, Tier
 from dragoon.api.forms import Form
-from dragoon.gpu.mig_memory import MemoryMigCards
-from dragoon.gpu.model import Inventory, Placement
+from dragoon.gpu.mig import MigCard
+from dragoon.gpu.mig_memory import MemoryCard, MemoryMigCards
+from dragoon.gpu.model import Inventory, PciAddress, Placement
 from dragoon.kube.events import EventRecorder
 from dragoon.kube.port import CLAIMS, NODES, PODS, SLICES, Object
+from dragoon.publish.blaming import Blame
 from dragoon.publish.choosing import Wishes
+from dragoon.publish.device import Taint
 from dragoon.publish.holding import Prepared
 from dragoon.publish.looking import Sources
 from dragoon.publish.offering import Offering
@@ -57,6 +62,7 @@ class Node:
         settle: float = 0.0,
         enforcement: NodeEnforcement = HAMI,
         published: bool = True,
+        patience: float = 60.0,
     ) -> AsyncIterator[tuple[Offering, Publisher]]:
         """The node process, as soon as its devices stand where `published`."""
         own = self.bench.own_node()
@@ -69,7 +75,7 @@ class Node:
             driver=DRIVER,
             recorder=recorder,
             wishes=wishes,
-            sources=Sources(self.cards, self.journal),
+            sources=Sources(self.cards, self.journal, patience),
             interval=interval,
             settle=settle,
         )
@@ -369,3 +375,36 @@ async def _is(node: Node, wanted: set[str]) -> bool:
 
 async def _free(node: Node, wanted: set[str]) -> bool:
     return await node.free() == wanted
+
+
+async def test_a_card_that_hangs_while_it_is_asked_holds_up_no_taint(node: Node) -> None:
+    hanging = Hanging(node.cards.cards)
+    node.cards = hanging
+    async with node.offering(patience=0.05) as (offering, _):
+        assert len(await node.free()) > 2
+        before = await node.devices()
+        hanging.hangs = True
+        assert await asyncio.to_thread(hanging.asked.wait, 60)
+        offering.blame({address(0): [Blame(Taint(names.TAINT_XID, "79"))]})
+
+        async def tainted() -> bool:
+            return not any(name.startswith(WHOLE) for name in await node.free())
+
+        await until(tainted)
+        assert set(await node.devices()) == set(before), "the card that hangs is as it was"
+        hanging.go.set()
+
+
+class Hanging(MemoryMigCards):
+    """The second card does not answer while it hangs, before it is let go."""
+
+    def __init__(self, cards: dict[PciAddress, MemoryCard]) -> None:
+        super().__init__(cards)
+        self.hangs = False
+        self.go, self.asked = threading.Event(), threading.Event()
+
+    def card(self, address_: PciAddress) -> MigCard | None:
+        if self.hangs and address_ == address(1):
+            self.asked.set()
+            assert self.go.wait(60)
+        return super().card(address_)

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import threading
 from collections.abc import AsyncIterator
 
 import pytest
@@ -11,6 +12,7 @@ from dragoon.api.forms import Form
 from dragoon.errors import DragoonError
 from dragoon.gpu.faults import CardInUseError, PlacementTakenError, ResetRequiredError
 from dragoon.gpu.mig import GpuProcess
+from dragoon.gpu.model import PciAddress
 from dragoon.gpu.obstacles import UNLISTED_SECONDS, Obstacle
 from dragoon.prepare.blocking import LOOK_SECONDS, Blocking
 from dragoon.prepare.engine import Engine
@@ -127,6 +129,42 @@ async def test_a_card_that_is_lost_is_somebody_elses_to_tell() -> None:
         scene.card().is_lost = True
         await here.later()
         await here.free()
+
+
+async def test_a_card_that_hangs_keeps_no_other_blocked() -> None:
+    scene, go, hangs = MigScene(H100, H100), threading.Event(), {gpu(0).address}
+    for number in range(2):
+        scene.card(number).processes = (PYTHON,)
+
+    def processes(address: PciAddress) -> tuple[GpuProcess, ...]:
+        if address in hangs:
+            assert go.wait(60)
+        return scene.mig(address)
+
+    published: list[tuple[Obstacle, ...]] = []
+    engine = await scene.started(wait_s=0.0)
+    blocking = Blocking(
+        scene.mig, processes, published.append, lambda: None, clock=scene.clock, patience=0.05
+    )
+    for number in range(2):
+        claim = await scene.claim(f"c{number}", scene.mig_result("3g.40gb", 4, number))
+        with pytest.raises(CardInUseError):
+            await engine.prepare(claim)
+        blocking.observe(scene.events[-1])
+    life = asyncio.create_task(blocking.run())
+    await until(lambda: bool(published))
+    assert {one.card for one in published[-1]} == {gpu(0).address, gpu(1).address}
+    scene.card(1).processes = ()
+
+    def freed() -> bool:
+        blocking.look_now()
+        return len(published[-1]) == 1
+
+    await until(freed)
+    assert [one.card for one in published[-1]] == [gpu(0).address]
+    go.set()
+    life.cancel()
+    await asyncio.gather(life, return_exceptions=True)
 
 
 async def test_a_taken_placement_makes_publish_look_at_the_card_again() -> None:

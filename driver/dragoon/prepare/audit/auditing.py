@@ -2,10 +2,12 @@
 
 import asyncio
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Final
 
 from dragoon.errors import DragoonError
+from dragoon.gpu.aside import Patient
 from dragoon.gpu.model import PciAddress
 from dragoon.gpu.port import MemoryLimits, Processes
 from dragoon.kube.port import Api
@@ -21,6 +23,8 @@ from dragoon.prepare.settings import PrepareSettings
 
 PAUSE_S: Final = 3.0
 """Two looks confirm a finding: so it is told within 10 s."""
+PATIENCE_S: Final = 5.0
+"""How long a look at one card may take: a card that hangs must not keep the others from it."""
 
 Report = Callable[[tuple[Finding, ...]], None]
 """Is told all findings that stand, at every change; on the event loop, and must not raise."""
@@ -30,7 +34,8 @@ class Audit:
     """Finds processes that no claim allows, or that nothing limits. Changes nothing.
 
     cards answers the addresses of this node's cards; limits are the driver's caps, where it has
-    them; proc_root is where the node's procfs is seen, with the pids of the host.
+    them; proc_root is where the node's procfs is seen, with the pids of the host; patience is in
+    seconds, for each card.
     """
 
     def __init__(
@@ -46,6 +51,7 @@ class Audit:
         proc_root: Path = Path("/proc"),
         clock: Clock | None = None,
         observer: Observer = ignore,
+        patience: float = PATIENCE_S,
     ) -> None:
         self._effects = effects
         self._paths = settings.paths
@@ -58,6 +64,8 @@ class Audit:
         self._journal = Journal(effects, self._paths)
         self._pods = Pods(api, settings.node, self._clock, patience=settings.api_patience_s)
         self._complaints = Complaints(observer)
+        self._patience = patience
+        self._patients: dict[PciAddress | None, Patient] = {}
         self._suspects: frozenset[Key] = frozenset()
         self._standing: dict[Key, Finding] = {}
 
@@ -73,16 +81,19 @@ class Audit:
         Where nothing can be seen or known now, what stood there before still stands.
         """
         cards = tuple(self._cards())
-        seen = await asyncio.to_thread(
-            look, cards, self._processes, self._effects.mig, self._proc_root
-        )
-        problems = dict(seen.problems)
+        looks = await asyncio.gather(*map(self._look_at, cards))
+        seen = [one for found in looks if isinstance(found, tuple) for one in found]
+        problems = {
+            card: str(found)
+            for card, found in zip(cards, looks, strict=True)
+            if isinstance(found, DragoonError)
+        }
         found: tuple[Finding, ...] = ()
-        if seen.sightings:
+        if seen:
             try:
-                found = judge(seen.sightings, await self._known(seen.sightings))
+                found = judge(seen, await self._known(seen))
             except DragoonError as error:
-                problems |= dict.fromkeys(cards, f"the journal cannot be read: {error}")
+                problems |= dict.fromkeys(cards, f"claims cannot be read: {error}")
         told = [f"GPU {card}: {problem}" for card, problem in problems.items()]
         told += [self._pods.problem] if self._pods.problem else []
         self._complaints.are(
@@ -93,7 +104,19 @@ class Audit:
 
     async def _known(self, sightings: Iterable[Sighting]) -> Known:
         pods = await self._pods.of(frozenset(one.place for one in sightings if one.place))
-        return await asyncio.to_thread(self._read, pods)
+        return await self._patient(None).ask(partial(self._read, pods))
+
+    async def _look_at(self, card: PciAddress) -> tuple[Sighting, ...] | DragoonError:
+        """What is seen of a card, or why nothing is: one that does not answer costs no other."""
+        call = partial(look, card, self._processes, self._effects.mig, self._proc_root)
+        try:
+            return await self._patient(card).ask(call)
+        except DragoonError as error:
+            return error
+
+    def _patient(self, card: PciAddress | None) -> Patient:
+        """For a card, or None for the caps of shares on all of them."""
+        return self._patients.setdefault(card, Patient(self._patience))
 
     def _read(self, pods: Mapping[str, AuditedPod]) -> Known:
         contents = self._journal.contents()

@@ -1,11 +1,10 @@
 """Looking at the processes of this node's GPUs, and where each of them is. Blocks."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
-from dragoon.errors import DragoonError
 from dragoon.gpu.mig import GpuProcess
 from dragoon.gpu.model import PciAddress
 from dragoon.gpu.port import MigCards, Processes
@@ -30,29 +29,14 @@ class Sighting:
     place: PodPlace | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Look:
-    """What was seen, and why a card could not be looked at."""
+def look(
+    card: PciAddress, processes: Processes, mig: MigCards, proc_root: Path
+) -> tuple[Sighting, ...]:
+    """The processes of a card. Raises HardwareError.
 
-    sightings: tuple[Sighting, ...] = ()
-    problems: Mapping[PciAddress, str] = field(default_factory=dict)
-
-
-def look(cards: Iterable[PciAddress], processes: Processes, mig: MigCards, proc_root: Path) -> Look:
-    """Asks every card; one that does not answer costs no other.
-
-    Processes that have ended by now, and those of our own probe of caps, are left out.
+    Those that have ended by now, and those of our own probe of caps, are left out.
     """
-    seen: list[Sighting] = []
-    problems: dict[PciAddress, str] = {}
-    for card in cards:
-        try:
-            found = users(card, processes, mig)
-        except DragoonError as error:
-            problems[card] = str(error)
-        else:
-            seen += _sighted(card, found, proc_root)
-    return Look(tuple(seen), problems)
+    return tuple(_sighted(card, users(card, processes, mig), proc_root))
 
 
 User = tuple[GpuProcess, str | None]

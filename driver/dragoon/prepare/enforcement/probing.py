@@ -1,10 +1,11 @@
 """Probing the tiers of this node at start and then every minute, and telling what works."""
 
-import asyncio
 from collections.abc import Awaitable, Callable
+from functools import partial
 
 from dragoon.api.enforcement import NodeEnforcement
 from dragoon.errors import DragoonError
+from dragoon.gpu.aside import Patient
 from dragoon.gpu.model import Inventory
 from dragoon.prepare.clock import Clock, LoopClock
 from dragoon.prepare.enforcement.choosing import Enforcement
@@ -12,6 +13,8 @@ from dragoon.prepare.observing import Complaints, Observer, ignore
 from dragoon.prepare.waiting import Backoff
 
 PAUSE_S = 60.0
+PATIENCE_S = 60.0
+"""How long a probe may take; it allocates memory on a card."""
 
 
 class Probing:
@@ -33,6 +36,7 @@ class Probing:
         self._clock = clock or LoopClock()
         self._pause_s = pause_s
         self._complaints = Complaints(observer)
+        self._patient = Patient(PATIENCE_S)
         self._told: NodeEnforcement | None = None
 
     async def run(self) -> None:
@@ -52,7 +56,7 @@ class Probing:
     async def probe(self) -> NodeEnforcement:
         """Probes once. Raises HardwareError when the hardware cannot be looked at."""
         inventory = await self._inventory()
-        found = await asyncio.to_thread(self._enforcement.probe, inventory)
+        found = await self._patient.ask(partial(self._enforcement.probe, inventory))
         if found != self._told:
             self._told = found
             self._publish(found)

@@ -1,12 +1,12 @@
 """Looking at what shares use, and telling claims whose use crossed the mark."""
 
-import asyncio
 from collections.abc import Callable
 from typing import Final
 
 from dragoon.api.claims import ClaimRef
 from dragoon.api.device_status import MEMORY_PRESSURE
 from dragoon.errors import DragoonError
+from dragoon.gpu.aside import Patient
 from dragoon.gpu.port import MemoryLimits
 from dragoon.prepare.clock import Clock, LoopClock
 from dragoon.prepare.effects import Effects
@@ -42,6 +42,7 @@ class UsageWatch:
         self._limits = limits
         self._clock = clock or LoopClock()
         self._complaints = Complaints(observer)
+        self._patient = Patient(PAUSE_SECONDS)
         self._told: dict[ClaimRef, Told] = {}
 
     async def run(self) -> None:
@@ -53,7 +54,7 @@ class UsageWatch:
     async def look(self) -> None:
         """Looks once. A journal that cannot be read is reported."""
         try:
-            found = await asyncio.to_thread(self._uses)
+            found = await self._patient.ask(self._uses)
         except DragoonError as error:
             self._complaints.are({"": f"the use of shares cannot be looked at: {error}"})
             return

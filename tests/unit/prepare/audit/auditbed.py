@@ -1,5 +1,6 @@
 """A node with claims prepared on it, and processes on its cards: what tests of the audit start from."""
 
+import threading
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -21,13 +22,19 @@ MONITOR = "/system.slice/nvidia-dcgm.service"
 
 @dataclass
 class Bed:
-    """`proc` is the node's procfs; `listed` is what the driver says of each card."""
+    """`proc` is the node's procfs; `listed` is what the driver says of each card.
+
+    hangs: cards about which it says nothing before `go`.
+    """
 
     proc: Path
     scene: Scene
     listed: dict[PciAddress, tuple[GpuProcess, ...]] = field(default_factory=dict)
     lost: set[PciAddress] = field(default_factory=set)
     limits: MemoryCaps | None = None
+    hangs: set[PciAddress] = field(default_factory=set)
+    go: threading.Event = field(default_factory=threading.Event)
+    patience: float = 60.0
     reports: list[tuple[Finding, ...]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -43,9 +50,12 @@ class Bed:
             proc_root=self.proc,
             clock=self.scene.clock,
             observer=self.scene.events.append,
+            patience=self.patience,
         )
 
     def processes(self, address: PciAddress) -> tuple[GpuProcess, ...]:
+        if address in self.hangs:
+            assert self.go.wait(60)
         if address in self.lost:
             raise DeviceLostError(f"GPU {address}: gone")
         return self.listed.get(address, ())

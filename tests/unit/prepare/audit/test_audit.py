@@ -17,7 +17,14 @@ from tests.unit.prepare.audit.auditbed import MONITOR, Bed, bed, cgroup_of, cont
 from tests.unit.prepare.audit.auditbed import running as reported
 from tests.unit.prepare.enforcement.regions import running
 from tests.unit.prepare.scene import gpu, result, until
-from tests.unit.prepare.sharing import GIB, PATHS, container, pod_with_claims, share
+from tests.unit.prepare.sharing import (
+    GIB,
+    PATHS,
+    container,
+    pod_with_claims,
+    share,
+    sharing_scene,
+)
 
 CARD = gpu(0).address
 
@@ -290,6 +297,21 @@ async def test_a_card_that_cannot_be_looked_at_keeps_its_findings(tmp_path: Path
     it.lost.clear()
     it.end(0, 100)
     assert [one.pid for one in await it.twice()] == [101]
+
+
+async def test_a_card_that_hangs_keeps_no_other_from_being_audited(tmp_path: Path) -> None:
+    it = Bed(tmp_path, sharing_scene(), hangs={CARD}, patience=0.05)
+    stranger = await plain_pod(it.scene, "stranger")
+    it.run(0, 100, cgroup_of(stranger))
+    it.run(1, 101, cgroup_of(stranger))
+    while not (found := await it.twice()):
+        continue
+    assert [one.pid for one in found] == [101]
+    assert any("has not answered" in one.problem for one in it.scene.told(Reported))
+    it.go.set()
+    while len(found) < 2:
+        found = await it.twice()
+    assert {one.pid for one in found} == {100, 101}
 
 
 async def test_a_process_that_ends_between_two_questions_is_no_finding(tmp_path: Path) -> None:
