@@ -1,7 +1,8 @@
 """Prepare and unprepare over the socket, beside a minimal Go driver that does the same writes.
 
 Both run against one real API server; the calls take turns, in random order. The same calls on
-tmpfs show what fsync costs; each process tells what its GETs cost. "slow" is tmpfs with waits put
+tmpfs show what fsync costs; each process tells what its GETs cost, until the body has been read
+(Dragoon's are decoded too, which takes some microseconds). "slow" is tmpfs with waits put
 into both drivers, at each GET of a claim and at each fsync: there the parallelism of the code
 shows, and not how many CPUs this machine has. On a machine that others use too, the CPU time of a
 prepare with its unprepare says more than any of the times. Dragoon runs as in a pod: no kubeconfig, its account

@@ -185,8 +185,7 @@ class Engine:
                 await self._released(holder, seen, budget)
 
     async def _try(self, claim: ClaimRef, watch: Stopwatch) -> Entry | Held | None:
-        with watch.span("api"):
-            got, pod = await self._ask(claim)
+        got, pod = await self._ask(claim, watch)
         if not got.devices:
             return None
         inventory = await self._inventory()
@@ -195,18 +194,21 @@ class Engine:
 
     async def _rebuild(self, claim: ClaimRef) -> bool:
         """Writes the entry of a claim anew that was answered, and whose own was damaged."""
-        got, pod = await self._ask(claim)
+        got, pod = await self._ask(claim, Stopwatch(self._clock))
         inventory = await self._inventory()
         return await self._finished(
             claim, lambda: self._executor.rebuild(self._planned(got, pod, inventory))
         )
 
-    async def _ask(self, claim: ClaimRef) -> tuple[Given, PodLook | None]:
+    async def _ask(self, claim: ClaimRef, watch: Stopwatch) -> tuple[Given, PodLook | None]:
         """What a claim was given, and its pod where that has to be known."""
-        got = given(await self._read(claim), claim, self._settings)
+        with watch.span("api"):
+            raw = await self._read(claim)
+        got = given(raw, claim, self._settings)
         if not needs_pod(got, self._enforcement):
             return got, None
-        return got, await look(self._api, got, self._settings)
+        with watch.span("api"):
+            return got, await look(self._api, got, self._settings)
 
     def _carry_out(self, got: Given, pod: PodLook | None, inventory: Inventory) -> Entry | Held:
         wanted = self._planned(got, pod, inventory)

@@ -8,10 +8,12 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"flag"
 	"fmt"
+	"io"
 	"net/http"
 	"os"
 	"os/signal"
@@ -43,13 +45,28 @@ func (t timedTransport) RoundTrip(request *http.Request) (*http.Response, error)
 	}
 	started := time.Now()
 	time.Sleep(t.wait)
-	response, err := t.next.RoundTrip(request)
+	response, err := t.whole(request)
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if failed := t.out.Encode(map[string]float64{"api_s": time.Since(started).Seconds()}); failed != nil {
 		return nil, failed
 	}
 	return response, err
+}
+
+// whole returns when the body has been read too, as Dragoon's own measurement does.
+func (t timedTransport) whole(request *http.Request) (*http.Response, error) {
+	response, err := t.next.RoundTrip(request)
+	if err != nil {
+		return nil, err
+	}
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
+	if err != nil {
+		return nil, err
+	}
+	response.Body = io.NopCloser(bytes.NewReader(body))
+	return response, nil
 }
 
 type driver struct {
