@@ -12,6 +12,7 @@ from typing import Any
 import yaml
 
 from dragoon.api.claims import ClaimRef
+from dragoon.api.decoding import NOT_YAML
 from dragoon.app import node_claims
 from dragoon.app.config import PluginConfig
 from dragoon.errors import CdiError, InvalidInputError, StateError
@@ -111,10 +112,10 @@ def spec_files(folder: Path) -> tuple[Path, ...]:
         raise StateError(f"CDI folder {folder}: {error.strerror}") from error
 
 
-def read_config(data: bytes) -> Any:
+def read_config(text: str) -> Any:
     """What is in a config.json. Raises InvalidInputError."""
     try:
-        return json.loads(data)
+        return json.loads(text)
     except (ValueError, RecursionError) as error:
         raise InvalidInputError(f"OCI runtime spec: not JSON: {error}") from error
 
@@ -178,5 +179,5 @@ def read_spec(file: Path) -> bytes:
         return data
     try:
         return json.dumps(yaml.safe_load(data)).encode()
-    except (yaml.YAMLError, TypeError, ValueError, RecursionError):
+    except (TypeError, *NOT_YAML):
         return b""  # no spec: skipped like every other file that is none

@@ -7,8 +7,10 @@ from typing import Any
 
 import yaml
 
+from dragoon.api.decoding import NOT_YAML
 from dragoon.app.setting import Setting, kind_of
-from dragoon.errors import ConfigError
+from dragoon.errors import ConfigError, InvalidInputError
+from dragoon.reading import text_of
 
 
 def read(path: Path, settings: Iterable[Setting]) -> dict[str, Any]:
@@ -17,10 +19,10 @@ def read(path: Path, settings: Iterable[Setting]) -> dict[str, Any]:
     Raises ConfigError, naming file and field, for an unknown or repeated field or a wrong value.
     """
     try:
-        raw = yaml.load(path.read_text("utf-8"), Loader=_StrictLoader)  # noqa: S506 - a SafeLoader
-    except OSError as error:
-        raise ConfigError(f"config file {path}: {error.strerror}") from error
-    except (yaml.YAMLError, UnicodeDecodeError, RecursionError) as error:
+        raw = yaml.load(text_of(path), Loader=_StrictLoader)  # noqa: S506 - a SafeLoader
+    except InvalidInputError as error:
+        raise ConfigError(f"config file {error.message}") from error
+    except NOT_YAML as error:
         raise ConfigError(f"config file {path}: not YAML: {_one_line(error)}") from error
     if raw is None:
         return {}

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Final, Literal, TextIO
+from typing import Any, BinaryIO, Final, Literal
 
 import click
 import msgspec
@@ -14,6 +14,7 @@ from dragoon.cli.calling import Family
 from dragoon.cli.output import Cell, Form, Row, form_option, print_data, print_next, print_table
 from dragoon.diagnose.runtime_config import container_problem, read_config
 from dragoon.errors import CdiError
+from dragoon.reading import text_in
 
 _HEADER: Final = ("CLAIM", "DEVICE", "EDIT", "WHAT")
 
@@ -93,7 +94,7 @@ def show(
     help="How to print.",
 )
 def inject(
-    config: Any,
+    config: BinaryIO,
     devices: tuple[str, ...],
     files: tuple[Path, ...],
     *,
@@ -108,7 +109,7 @@ def inject(
     if not devices and not files:
         raise click.UsageError("give --device, --spec or both")
     folder = Path(settings.load(options).cdi_root)
-    before = cdi_view.read_config(config.read())
+    before = cdi_view.read_config(text_in(config, "OCI runtime spec"))
     try:
         found = cdi_view.try_injection(files or cdi_view.spec_files(folder), devices, before)
     except CdiError as error:
@@ -122,24 +123,26 @@ def inject(
 
 
 @command.command()
-@click.argument("config", metavar="CONFIG", type=click.File("r", errors="replace"))
+@click.argument("config", metavar="CONFIG", type=click.File("rb"))
 @click.option(
     "--environment",
-    type=click.File("r", errors="replace"),
+    type=click.File("rb"),
     help="What `env` prints in a container that should have a GPU (kubectl exec POD -- env).",
 )
 @settings.setting_options("cdi_root")
 @form_option
-def runtime(config: TextIO, *, environment: TextIO | None, form: Form, **options: Any) -> int:
+def runtime(config: BinaryIO, *, environment: BinaryIO | None, form: Form, **options: Any) -> int:
     """Tell whether the node's container runtime applies our CDI specs.
 
     CONFIG: what `containerd config dump` or `crio status config` prints, - for stdin. A runtime
     that has CDI off, or reads other folders, starts containers without a GPU and without an error.
     """
-    found = read_config(config.read(), settings.load(options).cdi_root)
+    cdi_root = settings.load(options).cdi_root
+    found = read_config(text_in(config, "the runtime's configuration", errors="replace"), cdi_root)
     problems = [*found.problems]
     if environment is not None:
-        problems += filter(None, [container_problem(environment.read())])
+        told = text_in(environment, "--environment", errors="replace")
+        problems += filter(None, [container_problem(told)])
     switch = {True: "on", False: "off", None: "unknown"}[found.on]
     if form == "table":
         print_table(

@@ -15,7 +15,7 @@ from dragoon.cli import exits, settings
 from dragoon.cli.asking import kubeconfig_option
 from dragoon.cli.durations import task_timeout_option
 from dragoon.cli.output import print_next
-from dragoon.errors import ConfigError, DragoonError, InvalidInputError, StateError
+from dragoon.errors import ConfigError, InvalidInputError, StateError
 
 _PATH: Final = click.Path(path_type=Path)
 _STDOUT: Final = "-"
@@ -61,8 +61,7 @@ def command(
     """
     config = settings.load(options)
     name = target or time.strftime("dragoon-dump-%Y%m%d-%H%M%S.tar.gz", time.gmtime())
-    if name != _STDOUT and Path(name).exists():
-        raise InvalidInputError(f"--output: found a file {name}, allowed is the name of a new one")
+    _check_target(name)
     data, errors, is_empty = asyncio.run(
         _collect(config, kubeconfig, runtime_config, local=local, seconds=timeout)
     )
@@ -120,11 +119,26 @@ async def _collect(
     return archive.pack(files, contents, created=now), errors, not files
 
 
+def _check_target(name: str) -> None:
+    """Asked before anything is collected, which can take minutes. Raises InvalidInputError."""
+    if name == _STDOUT:
+        if sys.stdout.isatty():
+            raise InvalidInputError(
+                "--output: found a terminal, allowed is a file or a pipe",
+                hint="redirect it into a file",
+            )
+    elif os.path.lexists(name):
+        raise InvalidInputError(f"--output: found a file {name}, allowed is the name of a new one")
+    elif not os.access(Path(name).parent, os.W_OK | os.X_OK):
+        raise InvalidInputError(
+            f"--output: found {name}, allowed is the name of a new file in a folder that is there "
+            "and can be written"
+        )
+
+
 def _write(name: str, data: bytes) -> None:
     """A new file, mode 0600, or stdout. Raises StateError."""
     if name == _STDOUT:
-        if sys.stdout.isatty():
-            raise DragoonError("the archive is not for a terminal", hint="redirect it into a file")
         sys.stdout.buffer.write(data)
         return
     try:

@@ -111,12 +111,7 @@ class Root(LazyGroup):
             code = exits.code_of(error)
             _show_traceback(ctx)
         except Exception as error:  # noqa: BLE001 - the last line of defence of a command
-            _say(
-                f"internal fault: {type(error).__name__}: {error}",
-                "this is a bug of Dragoon; run again with --debug for the traceback",
-                "dragoon dump",
-            )
-            code = exits.INTERNAL
+            code = _unforeseen(error)
             _show_traceback(ctx)
         return int(code)
 
@@ -163,11 +158,18 @@ def run(arguments: Sequence[str], command: click.Command = root) -> int:
         except click.ClickException as error:
             error.show()
             return exits.USAGE
+        except OSError as error:  # The help itself, which is told before any command runs.
+            return _unforeseen(error)
         return int(result)
 
 
 def main() -> NoReturn:
     """The console script."""
+    # Whoever starts us with a closed stream does not want it; and no file may take its number.
+    sys.stdin, sys.stdout, sys.stderr = (
+        stream or open(os.devnull, mode, encoding="utf-8")  # noqa: PTH123, SIM115 - as long as the process
+        for stream, mode in ((sys.stdin, "r"), (sys.stdout, "w"), (sys.stderr, "w"))
+    )
     sys.exit(run(sys.argv[1:]))
 
 
@@ -178,11 +180,36 @@ def _say(message: str, hint: str, after: str) -> None:
     click.echo(f"next: {typed(after)}", err=True)
 
 
+def _unforeseen(error: Exception) -> int:
+    if isinstance(error, OSError) and error.errno:
+        # What the machine refuses is no fault of ours: a folder of root's, a full disk.
+        refused = f"{error.filename}: {error.strerror}" if error.filename else error.strerror
+        hint = (
+            "run it as a user who may, such as root" if isinstance(error, PermissionError) else ""
+        )
+        _say(str(refused), hint, "dragoon check")
+        _drop_what_is_left()
+        return exits.UNREACHABLE
+    _say(
+        f"internal fault: {type(error).__name__}: {error}",
+        "this is a bug of Dragoon; run again with --debug for the traceback",
+        "dragoon dump",
+    )
+    return exits.INTERNAL
+
+
 def _show_traceback(ctx: click.Context) -> None:
     if ctx.params["debug"]:
         click.echo(traceback.format_exc(), err=True, nl=False)
 
 
+def _drop_what_is_left() -> None:
+    try:
+        sys.stdout.flush()
+    except OSError:
+        _drop_stdout()
+
+
 def _drop_stdout() -> None:
-    # The reader is gone; without this the interpreter complains when it flushes at its end.
+    # Nobody takes it; without this the interpreter complains when it flushes at its end.
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

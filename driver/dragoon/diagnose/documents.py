@@ -14,10 +14,10 @@ from typing import Any, Final
 
 import yaml
 
+from dragoon.api.decoding import NOT_YAML
 from dragoon.errors import InvalidInputError
+from dragoon.reading import LARGEST, text_of
 
-MAX_BYTES: Final = 16 * 2**20
-"""Of a file of manifests; the API server takes 3 MiB for one object."""
 MAX_SNAPSHOT_BYTES: Final = 512 * 2**20
 """Of a file of a saved cluster: 1,000 nodes with 128 devices each are some 200 MiB."""
 _SUFFIXES: Final = (".yaml", ".yml", ".json")
@@ -68,7 +68,7 @@ class Unreadable:
     problem: str
 
 
-def read_files(paths: Iterable[Path], *, limit: int = MAX_BYTES) -> Iterator[Document | Unreadable]:
+def read_files(paths: Iterable[Path], *, limit: int = LARGEST) -> Iterator[Document | Unreadable]:
     """All documents of files, and of the YAML and JSON files in folders (not below them).
 
     limit: bytes of one file.
@@ -77,7 +77,7 @@ def read_files(paths: Iterable[Path], *, limit: int = MAX_BYTES) -> Iterator[Doc
     """
     for path in paths:
         for file in _files(path):
-            yield from read_text(str(file), _text(file, limit))
+            yield from read_text(str(file), text_of(file, limit=limit))
 
 
 def read_text(file: str, text: str) -> Iterator[Document | Unreadable]:
@@ -103,30 +103,20 @@ def _document(origin: Origin, part: str) -> Document | Unreadable:
     except yaml.MarkedYAMLError as error:
         where = "" if error.problem_mark is None else f"line {error.problem_mark.line + 1} of it: "
         return Unreadable(origin, f"{where}{error.problem or error.context}")
-    except (yaml.YAMLError, ValueError, RecursionError) as error:
+    except NOT_YAML as error:
         return Unreadable(origin, str(error).partition("\n")[0] or type(error).__name__)
 
 
 def _files(path: Path) -> list[Path]:
-    if not path.is_dir():
-        return [path]
-    found = sorted(one for one in path.iterdir() if one.suffix in _SUFFIXES and one.is_file())
+    try:
+        if not path.is_dir():
+            return [path]
+        found = sorted(one for one in path.iterdir() if one.suffix in _SUFFIXES and one.is_file())
+    except OSError as error:
+        raise InvalidInputError(f"{path}: {error.strerror}") from error
     if not found:
         raise InvalidInputError(f"{path}: found no file, looked for {', '.join(_SUFFIXES)}")
     return found
-
-
-def _text(path: Path, limit: int) -> str:
-    try:
-        with path.open("rb") as file:
-            content = file.read(limit + 1)
-        if len(content) > limit:
-            raise InvalidInputError(f"{path}: more than {limit // 2**20} MiB")
-        return content.decode("utf-8-sig")
-    except OSError as error:
-        raise InvalidInputError(f"{path}: {error.strerror}") from error
-    except UnicodeDecodeError as error:
-        raise InvalidInputError(f"{path}: no text in UTF-8") from error
 
 
 class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]

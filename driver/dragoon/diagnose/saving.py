@@ -6,6 +6,7 @@ need is kept (`redacting`): no environment, no commands, no images.
 """
 
 import json
+import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, Final
@@ -87,6 +88,8 @@ def save(snapshot: ClusterSnapshot, folder: Path) -> tuple[Path, ...]:
     written.
     """
     files = contents(snapshot)
+    if os.path.lexists(folder) and not folder.is_dir():
+        raise InvalidInputError(f"{folder}: found a file, allowed is a new or empty folder")
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         if any(folder.iterdir()):

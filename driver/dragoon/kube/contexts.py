@@ -11,7 +11,10 @@ from typing import Any, Final
 
 import yaml
 
+from dragoon.api.decoding import NOT_YAML
+from dragoon.errors import InvalidInputError
 from dragoon.kube.connecting import SERVICE_ACCOUNT
+from dragoon.reading import text_of
 
 DEFAULT: Final = "default"
 
@@ -45,8 +48,8 @@ def _of_context(files: list[Mapping[str, Any]]) -> str:
 
 def _read(file: Path) -> Mapping[str, Any]:
     try:
-        found = yaml.safe_load(_text(file))
-    except (yaml.YAMLError, RecursionError):
+        found = yaml.safe_load(text_of(file))
+    except (InvalidInputError, *NOT_YAML):
         return {}
     return found if isinstance(found, Mapping) else {}
 

@@ -13,8 +13,10 @@ from kubernetes.aio.client.configuration import Configuration
 from kubernetes.aio.config.config_exception import ConfigException
 from kubernetes.aio.config.kube_config import load_kube_config
 
-from dragoon.errors import ApiForbiddenError, ConfigError
+from dragoon.api.decoding import NOT_YAML
+from dragoon.errors import ApiForbiddenError, ConfigError, InvalidInputError
 from dragoon.kube.access import Access, TokenFile, proxy_of_environment, tls_context
+from dragoon.reading import text_of
 
 
 async def access_from(listed: str, origin: str) -> Access:
@@ -22,7 +24,10 @@ async def access_from(listed: str, origin: str) -> Access:
 
     origin says where the list came from. Raises ConfigError.
     """
-    found = [path for path in map(Path, listed.split(os.pathsep)) if path.exists()]
+    try:
+        found = [path for path in map(Path, listed.split(os.pathsep)) if path.exists()]
+    except OSError as error:
+        raise ConfigError(f"{origin}: {error.filename}: {error.strerror}") from error
     if not found:
         raise ConfigError(f"{origin}: {listed}: no such file")
     for path in found:
@@ -96,10 +101,10 @@ def _credentials(
 def _check(path: Path) -> None:
     """Says in our words what the loader would trip over."""
     try:
-        found = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise ConfigError(f"{path}: cannot be read: {error.strerror}") from error
-    except (ValueError, RecursionError, yaml.YAMLError) as error:
+        found = yaml.safe_load(text_of(path))
+    except InvalidInputError as error:
+        raise ConfigError(error.message) from error
+    except NOT_YAML as error:
         raise ConfigError(
             f"{path}: cannot be read as YAML: {' '.join(str(error).split())}"
         ) from error

@@ -84,10 +84,15 @@ def test_the_state_folder_follows_the_kubelets_and_the_drivers_name() -> None:
         ("cdiRoot: var/run", r"found 'var/run', allowed is an absolute path"),
         ("podUid: ../../x", r"found '../../x', allowed is at most 63 letters, digits and -"),
         ("forms: whole,foo", r"found 'whole,foo', allowed is one or more of whole, shared, mig,"),
-        ("forms: |\n  whole\n", r"found 'whole\\n', with a line break .*, allowed is one or more of"),
+        (
+            "forms: |\n  whole\n",
+            r"found 'whole\\n', with a line break .*, allowed is one or more of",
+        ),
         ("- a\n- b", r"found a list, allowed is a mapping of fields"),
         ("nodeName: a\nnodeName: b", r"field nodeName is given twice"),
         ("a: [", r"not YAML"),
+        ("nodeName: 2026-13-45", r"not YAML: month must be in 1..12"),
+        ("nodeName: 0x_", r"not YAML"),
         ("? [a]\n: b", r"not YAML"),
     ],
 )
@@ -142,7 +147,7 @@ def test_a_missing_file_is_named() -> None:
 def test_a_file_that_is_not_text_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "x"
     path.write_bytes(b"\xff\xfe\x00")
-    with pytest.raises(ConfigError, match="not YAML"):
+    with pytest.raises(ConfigError, match=f"config file {path}: no text in UTF-8"):
         load({}, {}, file=str(path))
 
 

@@ -7,8 +7,9 @@ import pytest
 from dragoon.app.config import PluginConfig
 from dragoon.app.evidence import node
 from dragoon.diagnose.checking import Unread
-from dragoon.diagnose.checking.evidence import KubeletFolders
+from dragoon.diagnose.checking.evidence import Evidence, KubeletFolders
 from dragoon.diagnose.runtime_config import RuntimeCdi
+from dragoon.errors import InvalidInputError
 
 ON = 'version = 3\n[plugins."io.containerd.cri.v1.runtime"]\nenable_cdi = true\n'
 
@@ -62,6 +63,30 @@ def test_the_first_missing_folder_of_the_kubelet_is_named(
         (tmp_path / one).mkdir(parents=True)
     config = host(tmp_path)
     assert node.kubelet_folders(config) == KubeletFolders(tmp_path / "kubelet", missing)
+
+
+async def test_folders_that_cannot_be_looked_into_cost_nothing_else(tmp_path: Path) -> None:
+    """As those of a node for who is not root; here by a name that no file system takes."""
+    refused = str(tmp_path / ("x" * 300))
+    config = PluginConfig(
+        kubelet_root=refused,
+        cdi_root=refused,
+        state_dir=str(tmp_path),
+        simulate="t4",
+        listen="127.0.0.1:1",
+    )
+    found = await node.gather(Evidence(), config, None)
+    for part in (found.kubelet, found.cdi, found.sockets):
+        assert isinstance(part, Unread)
+        assert part.why.startswith(refused)
+        assert part.why.endswith(": File name too long")
+    assert found.driver_problem == ""
+    assert not isinstance(found.journal, Unread)
+
+
+def test_a_configuration_that_was_named_and_is_not_there_is_told(tmp_path: Path) -> None:
+    with pytest.raises(InvalidInputError, match="gone: No such file"):
+        node.runtime_config(host(tmp_path), tmp_path / "gone")
 
 
 @pytest.mark.parametrize(

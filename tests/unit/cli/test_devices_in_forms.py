@@ -43,4 +43,4 @@ def test_an_unknown_form_is_wrong_usage_and_names_those_there_are(capsys: Captur
     assert main.run(["devices", "--simulate", "t4", "--forms", "whole,half"]) == 2
     told = capsys.readouterr()
     assert "found 'whole,half'" in told.err
-    assert "whole|shared|mig" in told.err
+    assert "allowed is one or more of whole, shared, mig" in told.err

@@ -225,6 +225,16 @@ def test_a_file_is_never_overwritten(tmp_path: Path, capsys: Capture) -> None:
     assert file.read_text() == "x"
 
 
+@pytest.mark.parametrize("name", ["nowhere/x", "mine/x"])
+def test_where_it_cannot_be_written_nothing_is_collected(
+    tmp_path: Path, capsys: Capture, name: str
+) -> None:
+    (tmp_path / "mine").write_text("x")
+    file = str(tmp_path / name)
+    assert main.run(["dump", "-o", file, "--local", "--simulate", "nothing"]) == 2
+    assert f"--output: found {file}, allowed is the name of a new file" in capsys.readouterr().err
+
+
 def test_it_goes_through_a_pipe(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "dragoon", "dump", "-o", "-", "--local"]
     found = subprocess.run(

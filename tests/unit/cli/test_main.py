@@ -225,6 +225,28 @@ def test_a_bug_is_one_line_and_says_how_to_see_more(capsys: pytest.CaptureFixtur
     assert "Traceback" not in told
 
 
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [
+        (OSError(28, "No space left on device"), "No space left on device"),
+        (OSError(5, "Input/output error", "/x"), "/x: Input/output error"),
+        (
+            PermissionError(13, "Permission denied", "/x"),
+            "/x: Permission denied\nhint: run it as a user who may, such as root",
+        ),
+    ],
+)
+def test_what_the_machine_refuses_is_no_bug(
+    error: OSError, told: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert outcome(error) == 3
+    assert capsys.readouterr().err == f"error: {told}\nnext: dragoon check\n"
+
+
+def test_a_time_limit_that_nobody_caught_is_a_bug() -> None:
+    assert outcome(TimeoutError()) == 4
+
+
 def test_debug_shows_the_traceback(capsys: pytest.CaptureFixture[str]) -> None:
     assert outcome(ZeroDivisionError("oops"), "--debug") == 4
     assert "Traceback (most recent call last)" in capsys.readouterr().err

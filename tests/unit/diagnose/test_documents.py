@@ -74,6 +74,7 @@ def test_a_folder_stands_for_its_yaml_and_json_files_in_order(tmp_path: Path) ->
     ("name", "content", "message"),
     [
         ("gone.yaml", None, "No such file"),
+        ("x" * 300, None, "File name too long"),
         ("binary.yaml", b"\xff\xfe\x00", "no text in UTF-8"),
         ("large.yaml", b"a" * 101, "more than 0 MiB"),
     ],

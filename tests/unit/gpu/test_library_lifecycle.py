@@ -1,6 +1,7 @@
 """The library while it starts, ends and is away: errors with hints, closing, several threads."""
 
 import threading
+from pathlib import Path
 
 import pytest
 
@@ -35,6 +36,14 @@ def test_a_library_that_does_not_start_names_its_code(
         gpus.inventory()
     assert f"code {code}" in caught.value.message
     assert word in caught.value.hint
+
+
+def test_a_folder_that_cannot_be_looked_into_is_a_missing_driver(tmp_path: Path) -> None:
+    """As one of root's for somebody else; here by a name that no file system takes."""
+    gpus = NvmlGpus(folders=[tmp_path / ("x" * 300)])
+    with pytest.raises(DriverMissingError, match="cannot be loaded"):
+        gpus.inventory()
+    gpus.close()
 
 
 def test_a_driver_taken_away_is_an_error_and_works_again_when_it_is_back(

@@ -98,7 +98,9 @@ def test_a_wrong_mig_profile_is_refused(mig: dict[str, object], where: str) -> N
         machine_from(text(mig=mig), "my.yaml")
 
 
-@pytest.mark.parametrize("raw", ["[1, 2]", "", "a: [", "just words"])
+@pytest.mark.parametrize(
+    "raw", ["[1, 2]", "", "a: [", "just words", "a: 2026-13-45", "a: 0x_", "a: " + "9" * 5000]
+)
 def test_what_is_no_mapping_is_refused(raw: str) -> None:
     with pytest.raises(InvalidInputError, match=r"^my\.yaml: "):
         machine_from(raw, "my.yaml")
@@ -122,7 +124,7 @@ def test_a_path_to_a_file_is_a_machine(tmp_path: Path) -> None:
 def test_a_file_that_is_no_text_is_refused(tmp_path: Path) -> None:
     file = tmp_path / "mine.yaml"
     file.write_bytes(b"\xff\xfe\x00")
-    with pytest.raises(InvalidInputError, match="cannot be read"):
+    with pytest.raises(InvalidInputError, match="no text in UTF-8"):
         find_machine(str(file))
 
 

@@ -43,7 +43,9 @@ def test_in_a_pod_it_is_the_pods_own(tmp_path: Path) -> None:
     assert contexts.namespace(environ=environ, service_account=tmp_path) == "here"
 
 
-@pytest.mark.parametrize("text", ["", "a: [", "- 1", "contexts: 3", "contexts: [1]"])
+@pytest.mark.parametrize(
+    "text", ["", "a: [", "- 1", "contexts: 3", "contexts: [1]", "a: 2026-13-45", "a: 0x_"]
+)
 def test_a_file_that_says_nothing_means_default(tmp_path: Path, text: str) -> None:
     (tmp_path / "c").write_text(text)
     assert contexts.namespace(tmp_path / "c") == "default"

@@ -32,6 +32,7 @@ from dragoon.prepare import cdi, cdi_check
 from dragoon.prepare.driver_files import has_libraries, missing_nodes
 from dragoon.prepare.effects import HostEffects
 from dragoon.prepare.host_root import HostRoot
+from dragoon.reading import text_of
 
 T = TypeVar("T")
 
@@ -73,7 +74,7 @@ async def gather(
         found,
         driver_problem=problem,
         inventory=inventory,
-        driver_files=driver_files(config, inventory),
+        driver_files=_read(lambda: driver_files(config, inventory)),
         partitions=inventory
         if isinstance(inventory, Unread)
         else await _ask(lambda: partitions(config), patience),
@@ -87,7 +88,7 @@ def _of_files(evidence: Evidence, config: PluginConfig, runtime: Path | None) ->
         driver_name=config.driver_name,
         runtime=_read(lambda: runtime_config(config, runtime)),
         cdi=_read(lambda: cdi_folder(config)),
-        kubelet=kubelet_folders(config),
+        kubelet=_read(lambda: kubelet_folders(config)),
         readiness=_read(lambda: readiness(config)),
         boot_id=_read(lambda: boot_id(config)),
         journal=_read(lambda: node_claims.contents(config)),
@@ -133,8 +134,10 @@ def files_below(config: PluginConfig, version: str) -> DriverFiles:
 
 def runtime_config(config: PluginConfig, file: Path | None) -> RuntimeCdi | Unread:
     """What the container runtime's configuration says. Raises DragoonError."""
+    if file is not None:
+        return read_config(text_of(file), config.cdi_root)
     host = HostRoot(Path(config.host_root))
-    places = [file] if file else [host.here(Path(one)) for one in RUNTIME_CONFIGS]
+    places = [host.here(Path(one)) for one in RUNTIME_CONFIGS]
     for place in places:
         try:
             text = place.read_text(encoding="utf-8")
@@ -143,7 +146,7 @@ def runtime_config(config: PluginConfig, file: Path | None) -> RuntimeCdi | Unre
         except (OSError, ValueError) as error:
             return Unread(f"{place}: {error}")
         found = read_config(text, config.cdi_root)
-        if found.imports and file is None:
+        if found.imports:
             return Unread(
                 f"{place} imports other files: give what `containerd config dump` prints with "
                 "--runtime-config"
@@ -176,7 +179,7 @@ def _unreadable(file: Path) -> str:
 
 
 def kubelet_folders(config: PluginConfig) -> KubeletFolders:
-    """Which of the kubelet's folders are there."""
+    """Which of the kubelet's folders are there. Raises OSError where they cannot be seen."""
     root = Path(config.kubelet_root)
     missing = tuple(one for one in _FOLDERS if not (root / one).is_dir())
     return KubeletFolders(root, missing[:1])
@@ -203,7 +206,9 @@ async def _socket(path: Path, driver: str) -> PluginSocket | None:
         return PluginSocket(path, error.message) if path.name.startswith(driver) else None
     if info.name != driver:
         return None
-    served = info.endpoint.exists()
+    served = _read(info.endpoint.exists)
+    if isinstance(served, Unread):
+        return PluginSocket(path, served.why)
     return PluginSocket(path, "" if served else f"names {info.endpoint}, which is not there")
 
 
@@ -272,6 +277,9 @@ def _read(look: Callable[[], T | Unread]) -> T | Unread:
         return look()
     except DragoonError as error:
         return Unread(error.message)
+    except OSError as error:
+        # Most folders of a node are root's: who is not learns which, and what needs none of them.
+        return Unread(f"{error.filename}: {error.strerror}")
 
 
 def elsewhere(evidence: Evidence) -> Evidence:

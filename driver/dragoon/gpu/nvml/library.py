@@ -158,13 +158,15 @@ class Library:
         if self._loaded is not None:
             return
         for file in (folder / _NAME for folder in self._folders):
-            if file.exists():
-                try:
-                    self._loaded = ctypes.CDLL(str(file))
-                except OSError as error:
-                    raise DriverMissingError(f"{file} cannot be loaded: {error}") from error
-                self.put_behind_pynvml()
-                return
+            try:
+                # Asking whether it is there fails in a folder that only others may enter.
+                if not file.exists():
+                    continue
+                self._loaded = ctypes.CDLL(str(file))
+            except OSError as error:
+                raise DriverMissingError(f"{file} cannot be loaded: {error}") from error
+            self.put_behind_pynvml()
+            return
 
     def shut_when_alone(self) -> bool:
         """Like `shut`, unless somebody else uses the library now; says whether it was done."""

@@ -18,6 +18,7 @@ from dragoon.gpu.sim.records import fabric_record, mig_profiles
 from dragoon.gpu.sim.schema import FabricEntry, GpuEntry, NvlinkEntry, demand
 from dragoon.gpu.sim.seating import Seat, seats
 from dragoon.gpu.sim.wiring import wires
+from dragoon.reading import text_of
 
 _T = TypeVar("_T")
 _DRIVER_VERSION = "580.95.05"
@@ -45,11 +46,7 @@ def find_machine(choice: str) -> Machine:
         raise InvalidInputError(
             f"simulated machine: found {choice!r}, allowed: a topology file, or one of {allowed}"
         )
-    try:
-        text = Path(choice).read_text("utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise InvalidInputError(f"{choice}: cannot be read: {error}") from error
-    return machine_from(text, choice)
+    return machine_from(text_of(Path(choice)), choice)
 
 
 def machine_from(text: str, origin: str) -> Machine:

@@ -7,6 +7,7 @@ from typing import Any, get_args
 import msgspec
 import yaml
 
+from dragoon.api.decoding import NOT_YAML
 from dragoon.errors import InvalidInputError
 from dragoon.gpu.sim.schema import MEMORY_QUERIES, SCHEMA, VIAS, TopologyFile, demand
 from dragoon.gpu.words import ARCHITECTURES, BRANDS
@@ -24,7 +25,7 @@ def read_topology(text: str, origin: str) -> TopologyFile:
     """
     try:
         raw = yaml.safe_load(text)
-    except (yaml.YAMLError, RecursionError) as error:
+    except NOT_YAML as error:
         raise InvalidInputError(f"{origin}: not YAML: {error}") from error
     demand(isinstance(raw, dict), f"{origin}: whole file", type(raw).__name__, "a mapping")
     demand(raw.get("schema") == SCHEMA, f"{origin}: schema", raw.get("schema"), SCHEMA)
