@@ -117,6 +117,48 @@ def test_a_reader_that_goes_away_is_no_error(arguments: list[str]) -> None:
     assert "Broken pipe" not in found.stderr
 
 
+@pytest.mark.parametrize(
+    "arguments", [*COMMANDS.values(), ["--help"], ["version"]], ids=[*COMMANDS, "help", "version"]
+)
+def test_a_disk_that_is_full_is_told_and_is_no_bug(arguments: list[str]) -> None:
+    with Path("/dev/full").open("w") as stdout:
+        found = subprocess.run(
+            [sys.executable, "-m", "dragoon", *arguments],
+            stdout=stdout,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+            timeout=SECONDS,
+        )
+    assert found.returncode == 3
+    assert "error: No space left on device" in found.stderr
+    assert "Traceback" not in found.stderr
+
+
+def test_streams_that_are_closed_are_no_error() -> None:
+    command = f"exec {sys.executable} -m dragoon"
+    for call in ("version >&-", "version 2>&-", "lint -f - <&- >&- 2>&-"):
+        done = subprocess.run(["sh", "-c", f"{command} {call}"], check=False, timeout=SECONDS)
+        assert done.returncode == 0, call
+
+
+@pytest.mark.parametrize(
+    "arguments", [["lint", "-f", "-"], ["simulate", "-f", "-", *SAVED]], ids=["lint", "simulate"]
+)
+def test_manifests_come_through_a_pipe_too(arguments: list[str]) -> None:
+    found = subprocess.run(
+        [sys.executable, "-m", "dragoon", *arguments],
+        input=run("claim", "new", "--gpus", "2").stdout + "---\na: [\n",
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=SECONDS,
+    )
+    assert found.returncode == 1
+    assert "stdin:" in found.stdout + found.stderr
+    assert "(document 2)" in found.stdout + found.stderr
+
+
 @pytest.mark.parametrize("name", ["status", "check", "explain"])
 def test_programs_get_versioned_data_and_nothing_else_on_stdout(name: str) -> None:
     as_json, as_yaml = (run(*COMMANDS[name], "-o", form) for form in ("json", "yaml"))

@@ -8,19 +8,17 @@ from typing import Any, Final
 import click
 
 from dragoon.api.names import DRIVER_NAME
-from dragoon.cli import exits
-from dragoon.cli.manifest_source import manifest_options
+from dragoon.cli import exits, manifest_source
 from dragoon.cli.output import Form, form_option, print_data, print_next
 from dragoon.diagnose import saving
 from dragoon.diagnose.codes import API_VERSION
 from dragoon.diagnose.linting import Finding, Severity, lint
-from dragoon.diagnose.manifests import Manifests
 
 _COLOURS: Final = {"error": "red", "warning": "yellow", "info": "blue"}
 
 
 @click.command()
-@manifest_options
+@manifest_source.manifest_options
 @click.option(
     "--snapshot",
     type=click.Path(path_type=Path),
@@ -37,7 +35,7 @@ def command(
 ) -> int:
     """Check manifests of claims, pods and classes, without a cluster."""
     known = None if snapshot is None else saving.load(snapshot)
-    manifests = Manifests.read(files, namespace=namespace)
+    manifests = manifest_source.read(files, namespace)
     findings = lint(manifests, known, driver=driver_name)
     if form == "table":
         for one in findings:

@@ -1,12 +1,18 @@
 """Which manifests a command reads: the same options wherever files are given."""
 
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 import click
 
+from dragoon.diagnose.documents import Document, Unreadable, read_files, read_text
+from dragoon.diagnose.manifests import Manifests
+from dragoon.reading import text_in
+
 _Command = TypeVar("_Command", bound=Callable[..., Any])
+_STDIN: Final = Path("-")
 
 
 def manifest_options(command: _Command) -> _Command:
@@ -21,5 +27,18 @@ def manifest_options(command: _Command) -> _Command:
         multiple=True,
         required=True,
         type=click.Path(path_type=Path),
-        help="A file or a folder with manifests; may be given again.",
+        help="A file or a folder with manifests, - for stdin; may be given again.",
     )(command)
+
+
+def read(files: Iterable[Path], namespace: str) -> Manifests:
+    """What is in the files. Raises InvalidInputError for what cannot be opened."""
+    return Manifests.of(_documents(files), namespace=namespace)
+
+
+def _documents(files: Iterable[Path]) -> Iterator[Document | Unreadable]:
+    for file in files:
+        if file == _STDIN:
+            yield from read_text("stdin", text_in(sys.stdin.buffer, "stdin"))
+        else:
+            yield from read_files([file])

@@ -7,10 +7,9 @@ from typing import Final
 import click
 
 from dragoon.api.visible import one_line
-from dragoon.cli import cluster_source, exits
+from dragoon.cli import cluster_source, exits, manifest_source
 from dragoon.cli.answers import print_gang, print_placement, print_remedies, print_section
 from dragoon.cli.durations import cluster_timeout_option
-from dragoon.cli.manifest_source import manifest_options
 from dragoon.cli.output import (
     Cell,
     Form,
@@ -22,7 +21,6 @@ from dragoon.cli.output import (
     print_table,
 )
 from dragoon.diagnose import answers
-from dragoon.diagnose.manifests import Manifests
 from dragoon.diagnose.placing import Verdict
 from dragoon.diagnose.simulating import Simulated, Simulation, simulate
 
@@ -31,7 +29,7 @@ _TONES: Final[dict[Verdict, Tone]] = {Verdict.PLACE: "good", Verdict.NEVER: "bad
 
 
 @click.command()
-@manifest_options
+@manifest_source.manifest_options
 @cluster_source.source_options
 @cluster_timeout_option
 @form_option
@@ -43,13 +41,15 @@ def command(
     **source: Path | None,
 ) -> int:
     """Say what would be allocated if these files were applied; nothing is written."""
-    manifests = Manifests.read(files, namespace=namespace)
+    manifests = manifest_source.read(files, namespace)
     found = simulate(cluster_source.look(**source, seconds=timeout), manifests)
     if form == "table":
         _print(found)
     else:
         print_data(answers.simulated(found), form)
-    if found.is_fine:
+    if not found.is_whole:
+        print_next(f"dragoon lint -f {files[0]}")
+    elif found.is_fine:
         print_next(f"kubectl apply -f {files[0]}")
     else:
         print_next(cluster_source.looking_at("dragoon status", source["snapshot"]))

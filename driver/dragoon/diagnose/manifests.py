@@ -2,10 +2,9 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Final, Self
 
-from dragoon.diagnose.documents import Document, Origin, Unreadable, read_files, shown
+from dragoon.diagnose.documents import Document, Origin, Unreadable, shown
 
 Raw = Mapping[str, Any]
 
@@ -76,11 +75,6 @@ class Manifests:
     items: tuple[Item, ...] = ()
     unreadable: tuple[Unreadable, ...] = ()
     foreign: tuple[Unreadable, ...] = ()
-
-    @classmethod
-    def read(cls, paths: Iterable[Path], *, namespace: str = "default") -> Self:
-        """Reads files and folders. Raises InvalidInputError for what cannot be opened."""
-        return cls.of(read_files(paths), namespace=namespace)
 
     @classmethod
     def of(cls, documents: Iterable[Document | Unreadable], *, namespace: str = "default") -> Self:

@@ -62,15 +62,19 @@ class Simulated:
 
 @dataclass(frozen=True, slots=True)
 class Simulation:
-    """Everything in the files, in their order. notes: what was left out, and why."""
+    """Everything in the files, in their order.
+
+    notes: what was left out, and why. is_whole: no document of the files is among that.
+    """
 
     groups: tuple[Simulated, ...]
     notes: tuple[str, ...] = ()
+    is_whole: bool = True
 
     @property
     def is_fine(self) -> bool:
-        """Whether everything would be placed."""
-        return all(group.verdict is Verdict.PLACE for group in self.groups)
+        """Whether everything in the files would be placed."""
+        return self.is_whole and all(group.verdict is Verdict.PLACE for group in self.groups)
 
 
 def simulate(snapshot: ClusterSnapshot, manifests: Manifests) -> Simulation:
@@ -93,10 +97,14 @@ def simulate(snapshot: ClusterSnapshot, manifests: Manifests) -> Simulation:
         else:
             without.append(first)
     alone = [run.claim(item) for item in manifests.of_kind("ResourceClaim")]
-    notes = [f"{bad.origin}: {bad.problem}" for bad in (*manifests.unreadable, *manifests.foreign)]
+    unread = (*manifests.unreadable, *manifests.foreign)
+    notes = [f"{bad.origin}: {bad.problem}" for bad in unread]
     notes += [f"{pod.item}: uses no claims" for pod in without]
     notes += [f"left out: {one}" for one in (*snapshot.missing, *run.cluster.problems)]
-    return Simulation((*groups, *(one for one in alone if one is not None)), tuple(notes))
+    every = (*groups, *(one for one in alone if one is not None))
+    if not every:
+        notes.append("no pod with claims and no claim in these files: nothing to place")
+    return Simulation(every, tuple(notes), is_whole=not unread)
 
 
 def _by_gang(pods: Iterable[PodTemplate]) -> list[list[PodTemplate]]:

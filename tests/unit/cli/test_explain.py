@@ -158,6 +158,18 @@ def test_simulate_ends_with_1_where_something_does_not_fit(
     assert "what would help" in told
 
 
+@pytest.mark.parametrize("broken", ["a: [", "not: kubernetes"])
+def test_simulate_ends_with_1_where_a_document_cannot_be_understood(
+    saved: Path, tmp_path: Path, capsys: Capture, broken: str
+) -> None:
+    file = tmp_path / "two.yaml"
+    file.write_text(f"{yaml.safe_dump(wanting(exactly()))}---\n{broken}\n")
+    assert main.run(["simulate", "-f", str(file), "--snapshot", str(saved)]) == 1
+    told = capsys.readouterr().err
+    assert f"note: {file}:" in told
+    assert told.endswith(f"next: dragoon lint -f {file}\n")
+
+
 @pytest.mark.parametrize(
     "arguments",
     [

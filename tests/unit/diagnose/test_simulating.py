@@ -80,6 +80,12 @@ def test_files_may_bring_slices_and_classes_of_their_own() -> None:
     assert simulate(snapshot(), files).is_fine
 
 
+def test_files_without_anything_to_place_say_so() -> None:
+    found = simulate(snapshot(), manifests({"apiVersion": "v1", "kind": "ConfigMap"}))
+    assert found.is_fine
+    assert found.notes == ("no pod with claims and no claim in these files: nothing to place",)
+
+
 def test_a_document_that_is_not_kubernetes_is_a_note_and_the_others_are_simulated() -> None:
     found = simulate(
         snapshot(slice_(*gpus(1)), node()), manifests("a: 1", "b: [", wanting(exactly()))
@@ -87,6 +93,7 @@ def test_a_document_that_is_not_kubernetes_is_a_note_and_the_others_are_simulate
     assert found.groups[0].verdict is Verdict.PLACE
     assert len(found.notes) == 2
     assert "document 1" in found.notes[1]
+    assert not found.is_fine
 
 
 def test_shares_of_one_device_have_share_ids_of_their_own() -> None:
