@@ -7,7 +7,7 @@ in no claim: other gangs must see them as taken all the same, and its own new pl
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from dragoon.allocator import ClusterState, Snapshot
 from dragoon.allocator.gang import fit
@@ -154,6 +154,14 @@ def _value(name: str) -> str:
     return name[:_VALUE].rstrip("-._")
 
 
+class _Promise(NamedTuple):
+    """What is promised to a gang, or to a Workload of Kueue, in a namespace."""
+
+    namespace: str
+    claims: tuple[PlannedClaim, ...]
+    to_workload: bool
+
+
 class Promises:
     """The named holder of plans that are not journaled yet, and of what is promised in all plans.
 
@@ -163,11 +171,30 @@ class Promises:
 
     def __init__(self, unpacked: Callable[[GangObject], Sequence[PlannedClaim]]) -> None:
         self._unpacked = unpacked
-        self._proposed: dict[str, tuple[str, tuple[PlannedClaim, ...]]] = {}
+        self._proposed: dict[str, _Promise] = {}
 
-    def keep(self, uid: str, namespace: str, claims: Sequence[PlannedClaim]) -> None:
+    def keep(
+        self,
+        uid: str,
+        namespace: str,
+        claims: Sequence[PlannedClaim],
+        *,
+        to_workload: bool = False,
+    ) -> None:
         """What the planner gave the owner of a UID; it holds until it is journaled or dropped."""
-        self._proposed[uid] = namespace, tuple(claims)
+        self._proposed[uid] = _Promise(namespace, tuple(claims), to_workload)
+
+    def to_workloads(self, named: Iterable[str], namespace: str) -> set[str]:
+        """Those of the UIDs that are of Workloads in a namespace to which something is promised.
+
+        named: by annotations of pods, in which anybody may write the UID of anything.
+        """
+        known = ((uid, self._proposed.get(uid)) for uid in named)
+        return {
+            uid
+            for uid, one in known
+            if one is not None and one.to_workload and one.namespace == namespace
+        }
 
     def drop(self, uid: str) -> None:
         """What was kept for the owner of a UID is over: journaled, or not wanted any more."""
@@ -207,9 +234,9 @@ class Promises:
     def _others(
         self, own: Collection[str], gangs: Iterable[GangObject]
     ) -> Iterator[tuple[str, PlannedClaim]]:
-        for uid, (namespace, claims) in self._proposed.items():
+        for uid, promise in self._proposed.items():
             if uid not in own:
-                yield from ((namespace, claim) for claim in claims)
+                yield from ((promise.namespace, claim) for claim in promise.claims)
         for one in gangs:
             plan = one.status.plan
             if one.uid not in own and plan is not None and plan.step not in _WRITTEN:

@@ -41,7 +41,7 @@ class Questions:
 
     def promise(self, uid: str, namespace: str, claims: Sequence[PlannedClaim]) -> None:
         """What the planner gave a Workload of Kueue, by UID; the gang of its pods may use it."""
-        self._promises.keep(uid, namespace, claims)
+        self._promises.keep(uid, namespace, claims, to_workload=True)
 
     def drop(self, uid: str) -> None:
         """What was kept for a gang or a Workload is over."""
@@ -80,7 +80,8 @@ class Questions:
     def _own(self, gang: GangObject) -> set[str]:
         """The UIDs whose promises the gang may use: its own, and of the Workloads of its pods."""
         pods = self._world.family(FamilyKey(gang.namespace, gang.group))
-        return {gang.uid, *(pod.workload for pod in pods)}
+        named = (pod.workload for pod in pods)
+        return {gang.uid, *self._promises.to_workloads(named, gang.namespace)}
 
     def ask(
         self,

@@ -6,8 +6,9 @@ from typing import Any
 
 from dragoon.allocator.gang.model import Budget, GangAsk, Outcome, PlacementSnapshot
 from dragoon.allocator.gang.planning import plan
+from dragoon.api.gang import ANNOTATION_WORKLOAD
 from dragoon.gang.planning import Planner
-from dragoon.kube.port import GANGS
+from dragoon.kube.port import GANGS, TAINT_RULES
 from tests.scenario.gang.bed import Bed, until
 
 
@@ -139,3 +140,28 @@ async def test_any_number_of_gangs_that_wait_for_the_planner_keep_no_worker_from
 
 async def has_gangs(bed: Bed, count: int) -> bool:
     return len((await bed.api.list(GANGS)).items) == count
+
+
+async def test_what_is_promised_to_a_gang_is_taken_for_one_whose_pods_name_its_uid() -> None:
+    """Anybody may write the annotation by which Kueue's Workloads are known."""
+    taken: dict[str, int] = {}
+
+    def planner(snapshot: PlacementSnapshot, ask: GangAsk, budget: Budget) -> Outcome:
+        taken[ask.name] = sum(len(one.exclusive) for one in snapshot.cluster.usage.values())
+        return plan(snapshot, ask, budget)
+
+    async with (
+        Bed(nodes=1).up() as bed,
+        bed.controller(planner=planner, most_reservations=0),
+    ):
+        fencing = bed.api.faults.hang(times=None, verb="create", resource=TAINT_RULES)
+        await bed.job("first", 4)
+        first = await bed.phase("first", "Fencing")
+        await bed.pod(
+            "thief-0", gang="thief", size="1", annotations={ANNOTATION_WORKLOAD: first.uid}
+        )
+        await bed.phase("thief", "Waiting")
+        await until("it is planned", lambda: "team/thief" in taken)
+        assert taken["team/thief"] == 4
+        fencing.lift()
+        await bed.phase("first", "Running")

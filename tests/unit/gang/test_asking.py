@@ -139,6 +139,17 @@ def test_c37_what_is_promised_to_one_gang_is_taken_for_the_others() -> None:
     assert taken(promises.snapshot(cluster, {two.uid}, (one, two))) == set()
 
 
+def test_only_what_is_promised_to_a_workload_of_the_namespace_may_be_claimed_by_naming_its_uid() -> (
+    None
+):
+    promises = asking.Promises(journaled)
+    promises.keep("of-a-gang", "team", ())
+    promises.keep("ours", "team", (), to_workload=True)
+    promises.keep("theirs", "other", (), to_workload=True)
+    named = ("of-a-gang", "ours", "theirs", "unknown", "")
+    assert promises.to_workloads(named, "team") == {"ours"}
+
+
 def test_a_journaled_plan_is_a_promise_until_it_is_taken_back() -> None:
 
     cluster, promises = state(), asking.Promises(journaled)

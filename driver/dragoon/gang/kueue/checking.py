@@ -241,7 +241,7 @@ class Checker:
             answer=answer,
             promised=uid in self._rooms,
             rebuilt=memory.rebuilt,
-            pods=self._pods.of(uid),
+            pods=self._pods.of(workload.ref),
             not_before=memory.not_before,
             known=memory.known,
             reminded=memory.reminded,

@@ -10,6 +10,7 @@ from dataclasses import replace
 
 from dragoon.allocator.gang.model import GangPlan, NodeFacts
 from dragoon.gang.kueue.deciding import Pods
+from dragoon.gang.protocol.model import Ref
 from dragoon.gang.records import PodRecord
 from dragoon.kube.mirror import Change, Key
 
@@ -57,14 +58,16 @@ class Rooms:
 
 
 class PodsOfWorkloads:
-    """The pods that carry the UID of a Workload. changed: told of each Workload's UID.
+    """The pods that carry the UID of a Workload of their namespace.
 
-    is_placed: whether a living pod has its devices, or is planned.
+    Those of other namespaces that carry it count for nothing: anybody may write an annotation.
+    changed: told of each UID that is carried. is_placed: whether a living pod has its devices, or
+    is planned.
     """
 
     def __init__(self, is_placed: Callable[[PodRecord], bool]) -> None:
         self._is_placed = is_placed
-        self._pods: defaultdict[str, dict[Key, PodRecord]] = defaultdict(dict)
+        self._pods: defaultdict[tuple[str, str], dict[Key, PodRecord]] = defaultdict(dict)
         self.changed: Callable[[str], None] = lambda _uid: None
 
     def see(self, change: Change[PodRecord]) -> None:
@@ -72,18 +75,19 @@ class PodsOfWorkloads:
         for pod in (change.old, change.new):
             if pod is None or not pod.workload:
                 continue
-            pods = self._pods[pod.workload]
+            whose = pod.namespace, pod.workload
+            pods = self._pods[whose]
             if pod is change.new:
                 pods[change.key] = pod
             else:
                 pods.pop(change.key, None)
             if not pods:
-                del self._pods[pod.workload]
+                del self._pods[whose]
             self.changed(pod.workload)
 
-    def of(self, uid: str) -> Pods:
+    def of(self, workload: Ref) -> Pods:
         """How many there are of a Workload. One that has ended had its devices."""
-        pods = self._pods.get(uid, {}).values()
+        pods = self._pods.get((workload.namespace, workload.uid), {}).values()
         alive = [pod for pod in pods if pod.is_alive]
         placed = sum(self._is_placed(pod) for pod in alive) + sum(pod.ended for pod in pods)
         return Pods(len(alive), placed)

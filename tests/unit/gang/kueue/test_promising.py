@@ -6,6 +6,7 @@ from dragoon.allocator.gang.model import GangPlan, NodeFacts, Placement, PodAsk,
 from dragoon.api import gang
 from dragoon.gang.kueue.deciding import Pods
 from dragoon.gang.kueue.promising import PodsOfWorkloads, Rooms
+from dragoon.gang.protocol.model import Ref
 from dragoon.gang.records import PodRecord, pod_record
 from dragoon.kube.mirror import Change, Key
 
@@ -43,11 +44,16 @@ def test_what_is_promised_is_taken_for_others_only() -> None:
     assert ("one" in rooms, "two" in rooms, len(rooms)) == (False, True, 1)
 
 
-def pod(name: str, workload: str, *, node: str = "", phase: str = "Pending") -> PodRecord:
+OWN = Ref("team", "train", "w")
+
+
+def pod(
+    name: str, workload: str, *, node: str = "", phase: str = "Pending", space: str = "team"
+) -> PodRecord:
     raw: Object = {
         "metadata": {
             "name": name,
-            "namespace": "team",
+            "namespace": space,
             "uid": f"uid-{name}",
             "annotations": {gang.ANNOTATION_WORKLOAD: workload} if workload else {},
         },
@@ -65,18 +71,19 @@ def test_the_pods_of_a_workload_are_those_that_say_so() -> None:
     def see(old: PodRecord | None, new: PodRecord | None) -> None:
         known = new or old
         assert known is not None
-        pods.see(Change(Key("team", known.name), old, new))
+        pods.see(Change(Key(*known.key), old, new))
 
     see(None, pod("a", "w"))
     see(None, pod("b", "w"))
     see(None, pod("stranger", ""))
-    assert pods.of("w") == Pods(2, 0)
+    see(None, pod("thief", "w", node="n0", space="other"))
+    assert pods.of(OWN) == Pods(2, 0)
     see(pod("a", "w"), pod("a", "w", node="n0"))
-    assert pods.of("w") == Pods(2, 1)
+    assert pods.of(OWN) == Pods(2, 1)
     # One that has ended had its devices, and is not alive.
     see(pod("b", "w"), pod("b", "w", node="n0", phase="Succeeded"))
-    assert pods.of("w") == Pods(1, 2)
+    assert pods.of(OWN) == Pods(1, 2)
     see(pod("a", "w", node="n0"), None)
     see(pod("b", "w", node="n0", phase="Succeeded"), None)
-    assert pods.of("w") == Pods(0, 0)
+    assert pods.of(OWN) == Pods(0, 0)
     assert set(told) == {"w"}
