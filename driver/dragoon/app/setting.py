@@ -10,7 +10,8 @@ from msgspec import Meta
 from dragoon.errors import ConfigError
 
 _IN_WORDS: Final = "allowed"
-_CONTROL: Final = re.compile(r"[\x00-\x1f\x7f]")
+_CONTROL: Final = re.compile(r"[\x00-\x1f\x7f\ud800-\udfff]")
+"""Control characters, and halves that stand for bytes of an argument that are no text."""
 
 
 def matching(pattern: str, allowed: str) -> Meta:
@@ -56,7 +57,7 @@ class Setting(msgspec.Struct, frozen=True):
         found = repr(value) if isinstance(value, (str, int, float, bool)) else kind_of(value)
         # Asked first: to a pattern's `$` a line break at the end is none.
         if isinstance(value, str) and _CONTROL.search(value):
-            raise self._refused(where, f"{found}, with a line break or another control character")
+            raise self._refused(where, f"{found}, with a character that cannot be shown")
         try:
             return msgspec.convert(value, self.kind, strict=strict)
         except msgspec.ValidationError as error:

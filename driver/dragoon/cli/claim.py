@@ -9,7 +9,7 @@ from dragoon.cli import exits
 from dragoon.cli.calling import Family
 from dragoon.cli.output import print_next
 from dragoon.diagnose.wishing import Wish, problems, template
-from dragoon.errors import DragoonError
+from dragoon.errors import DragoonError, InvalidInputError
 
 _HOW: Final = """\
 # In the pod:        resourceClaims: [{{name: gpu, resourceClaimTemplateName: {name}}}]
@@ -23,22 +23,29 @@ def command() -> None:
 
 
 @command.command()
-@click.option("--name", default="", help="Of the template; without it a name that says what it is.")
+@click.option("--name", help="Of the template; without it a name that says what it is.")
 @click.option("--gpus", default=1, show_default=True, help="How many devices.")
-@click.option("--memory", default="", metavar="AMOUNT", help="Each with at least so much, 40Gi.")
-@click.option("--share", default="", metavar="AMOUNT", help="So much of a GPU, capped, 10Gi.")
-@click.option("--cores", default=0, help="With --share: at most so many per cent of its compute.")
-@click.option("--profile", default="", metavar="NAME", help="A MIG device, 1g.10gb.")
-@click.option("--product", default="", metavar="TEXT", help="The model's name has this in it.")
+@click.option("--memory", metavar="AMOUNT", help="Each with at least so much, 40Gi.")
+@click.option("--share", metavar="AMOUNT", help="So much of a GPU, capped, 10Gi.")
+@click.option("--cores", type=int, help="With --share: at most so many per cent of its compute.")
+@click.option("--profile", metavar="NAME", help="A MIG device, 1g.10gb.")
+@click.option("--product", metavar="TEXT", help="The model's name has this in it.")
 @click.option("--same-nvlink", is_flag=True, help="All in one NVLink domain.")
-@click.option("--class", "class_name", default="", metavar="NAME", help="Another DeviceClass.")
+@click.option("--class", "class_name", metavar="NAME", help="Another DeviceClass.")
 def new(**wishes: Any) -> int:
     """Print a ResourceClaimTemplate that asks for GPUs.
 
     It is checked by the rules of `dragoon lint` before it is printed. Nothing is sent anywhere:
     pipe it into kubectl apply -f - , or into a file.
     """
-    found = template(Wish(**wishes))
+    given = {name: value for name, value in wishes.items() if value is not None}
+    for name, value in given.items():
+        # A variable of a shell that is not set must not ask for something else.
+        if not value and isinstance(value, str):
+            raise InvalidInputError(
+                f"--{name.removesuffix('_name')}: found nothing, allowed is some text"
+            )
+    found = template(Wish(**given))
     findings = problems(found)
     wrong = [f"{one.code} {one.path}: {one.found}" for one in findings if one.severity == "error"]
     if wrong:

@@ -24,7 +24,7 @@ class Wish:
     """What a claim is to ask for.
 
     gpus: how many devices. memory: at least, of each. share: so much of a GPU, with at most that
-    many per cent of its compute (cores; 0: no ceiling). profile: of a MIG device. product: part of
+    many per cent of its compute (cores; None: no ceiling). profile: of a MIG device. product: part of
     the model's name. same_nvlink: all devices in one NVLink domain. class_name: another than
     follows from the form.
     """
@@ -33,7 +33,7 @@ class Wish:
     gpus: int = 1
     memory: str = ""
     share: str = ""
-    cores: int = 0
+    cores: int | None = None
     profile: str = ""
     product: str = ""
     same_nvlink: bool = False
@@ -92,7 +92,7 @@ def _amounts(wish: Wish) -> Iterator[tuple[str, str]]:
     memory = wish.share or wish.memory
     if memory:
         yield MEMORY, memory
-    if wish.cores:
+    if wish.cores is not None:
         yield CORES, str(wish.cores)
 
 
@@ -119,9 +119,9 @@ def _check(wish: Wish) -> None:
         raise InvalidInputError("--profile: found with --share, allowed is one of them")
     if wish.share and wish.memory:
         raise InvalidInputError("--memory: found with --share, whose amount is the memory")
-    if wish.cores and not wish.share:
+    if wish.cores is not None and not wish.share:
         raise InvalidInputError("--cores: found without --share, only a share has a ceiling")
-    if not 0 <= wish.cores <= _FULL:
+    if wish.cores is not None and not 1 <= wish.cores <= _FULL:
         raise InvalidInputError(f"--cores: found {wish.cores}, allowed is 1 to {_FULL}")
     if not 1 <= wish.gpus <= MAX_DEVICES:
         raise InvalidInputError(f"--gpus: found {wish.gpus}, allowed is 1 to {MAX_DEVICES}")

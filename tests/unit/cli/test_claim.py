@@ -74,6 +74,8 @@ def test_a_wish_becomes_a_template(
         ("--memory -1Gi", "--memory: found -1Gi, allowed is 1 and more"),
         ("--cores 10", "--cores: found without --share"),
         ("--share 1Gi --cores 101", "--cores: found 101, allowed is 1 to 100"),
+        ("--share 1Gi --cores 0", "--cores: found 0, allowed is 1 to 100"),
+        ("--cores 0", "--cores: found without --share"),
         ("--gpus 0", "--gpus: found 0, allowed is 1 to 32"),
         ("--gpus 33", "--gpus: found 33, allowed is 1 to 32"),
         ("--same-nvlink", "--same-nvlink: found with one GPU"),
@@ -100,3 +102,13 @@ def test_what_the_lints_warn_of_is_told_and_printed_all_the_same(capsys: Capture
     assert yaml.safe_load(told.out)["kind"] == "ResourceClaimTemplate"
     assert "note: DRG409" in told.err
     assert "GH200" in told.err
+
+
+@pytest.mark.parametrize("option", ["name", "memory", "share", "profile", "product", "class"])
+def test_a_variable_of_a_shell_that_is_empty_does_not_ask_for_something_else(
+    option: str, capsys: Capture
+) -> None:
+    assert main.run(["claim", "new", f"--{option}", ""]) == 2
+    told = capsys.readouterr()
+    assert told.out == ""
+    assert f"--{option}: found nothing" in told.err
