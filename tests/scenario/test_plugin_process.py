@@ -10,8 +10,10 @@ from pathlib import Path
 import pytest
 
 from dragoon.errors import KubeletError
+from dragoon.gpu.sim.hardware import Hardware
+from dragoon.gpu.sim.state import Effect, Fault
 from dragoon.kube.serving import EmbeddedApi
-from tests.scenario.pluginbed import DRIVER, NODE, Bed
+from tests.scenario.pluginbed import DRIVER, NODE, Bed, until
 
 
 @pytest.fixture
@@ -75,6 +77,26 @@ async def test_a_signal_ends_it_in_good_order(
     assert not list(bed.kubelet_root.rglob("*.sock"))
     assert "Traceback" not in log.read_text()
     assert "stopping" in log.read_text()
+
+
+async def test_a_card_that_hangs_does_not_keep_it_from_ending(bed: Bed, api: EmbeddedApi) -> None:
+    state, log = bed.root / "gpus.json", bed.root / "log"
+    arguments = command(bed, api, "--simulate", "dgx-h100", "--simulate-state", str(state))
+    with log.open("wb") as out:
+        process = await asyncio.create_subprocess_exec(*arguments, stdout=out, stderr=out)
+    try:
+        async with bed.kubelet() as kubelet, asyncio.timeout(60):
+            await kubelet.wait_registered(DRIVER)
+            await bed.slices_become("published", bool)
+            fault = Fault("nvmlDeviceGetComputeRunningProcesses_v3", Effect.HANG, slot=0)
+            Hardware(state).fail(fault)
+            await until("told that it hangs", lambda: b"has not answered" in log.read_bytes())
+            process.send_signal(signal.SIGTERM)
+            assert await process.wait() == 0, log.read_text()
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
 
 
 async def test_its_log_is_json_and_all_lines_of_a_call_have_one_claim_and_one_operation(
