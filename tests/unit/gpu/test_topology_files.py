@@ -42,11 +42,16 @@ def gpus(**fields: object) -> list[dict[str, object]]:
         ({"gpus": gpus(product="")}, "gpus[0].product", "''", "length >= 1"),
         ({"gpus": gpus(architecture="Pharao")}, "gpus[0].architecture", "Pharao", "Hopper"),
         ({"gpus": gpus(memoryQuery="NO")}, "gpus[0].memoryQuery", "NO", "NOT_SUPPORTED"),
-        ({"gpus": gpus(pci="somewhere")}, "gpus[0].pci", "somewhere", "regex"),
-        ({"gpus": gpus(pciPath="pci0000:00/../../etc")}, "gpus[0].pciPath", "..", "regex"),
+        ({"gpus": gpus(pci="somewhere")}, "gpus[0].pci", "somewhere", "allowed: a PCI address"),
+        (
+            {"gpus": gpus(pciPath="pci0000:00/../../etc")},
+            "gpus[0].pciPath",
+            "..",
+            "allowed: a PCI path",
+        ),
         ({"count": 3}, "gpus[].index", "[0, 1]", "0 to 2"),
         ({"count": 0}, "count", "0", ">= 1"),
-        ({"name": "../up"}, "name", "../up", "regex"),
+        ({"name": "../up"}, "name", "../up", "allowed: at most 63"),
         ({"matrix": [["X", "SYS"]]}, "matrix", "[2]", "2 rows of 2"),
         ({"matrix": [["X", "SYS"], ["NODE", "X"]]}, "matrix[0][1]", "SYS", "NODE"),
         ({"matrix": [["X", "FAST"], ["FAST", "X"]]}, "matrix[0][1]", "FAST", "PIX"),
@@ -77,6 +82,23 @@ def test_a_wrong_field_is_named_with_what_was_found_and_what_is_allowed(
         assert part in message
 
 
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        ({"name": "Bad Name"}, "name: found 'Bad Name', allowed: at most 63 lower-case letters"),
+        ({"cudaVersion": "x"}, "cudaVersion: found 'x', allowed: a number, a dot and one digit"),
+        ({"gpus": gpus(pci="x")}, "gpus[0].pci: found 'x', allowed: a PCI address"),
+        ({"gpus": gpus(pciPath="x")}, "gpus[0].pciPath: found 'x', allowed: a PCI path"),
+        ({"gpus": gpus(cpus="x")}, "gpus[0].cpus: found 'x', allowed: numbers and ranges"),
+        ({"gpus": gpus(computeCapability="x")}, "Capability: found 'x', allowed: two numbers"),
+    ],
+)
+def test_a_text_that_does_not_match_is_told_in_words(changes: dict[str, object], told: str) -> None:
+    with pytest.raises(InvalidInputError) as caught:
+        machine_from(text(**changes), "my.yaml")
+    assert told in caught.value.message
+
+
 def profile(**fields: object) -> dict[str, object]:
     entry = {"name": "1g.10gb", "id": 19, "instances": 7, "starts": [0, 1], "size": 1, **fields}
     return {"axisWidth": 8, "profiles": [entry]}
@@ -85,7 +107,7 @@ def profile(**fields: object) -> dict[str, object]:
 @pytest.mark.parametrize(
     ("mig", "where"),
     [
-        (profile(name="small"), "regex"),
+        (profile(name="small"), "found 'small', allowed: the name of a MIG profile, such as 1g"),
         (profile(name="5g.10gb"), "slices and suffix"),
         (profile(name="1g.10gb+what"), "slices and suffix"),
         (profile(starts=[8]), "axisWidth 8"),

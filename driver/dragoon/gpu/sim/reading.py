@@ -9,7 +9,7 @@ import yaml
 
 from dragoon.api.decoding import NOT_YAML
 from dragoon.errors import InvalidInputError
-from dragoon.gpu.sim.schema import MEMORY_QUERIES, SCHEMA, VIAS, TopologyFile, demand
+from dragoon.gpu.sim.schema import IN_WORDS, MEMORY_QUERIES, SCHEMA, VIAS, TopologyFile, demand
 from dragoon.gpu.words import ARCHITECTURES, BRANDS
 
 _AT = re.compile(r" - at `(?P<path>\$[^`]*)`$")
@@ -70,7 +70,11 @@ def _explained(message: str, raw: Any, origin: str) -> str:
         elif step["index"] is not None and isinstance(value, list):
             value = value[int(step["index"])]
     where = at["path"].removeprefix("$.")
-    return f"{origin}: {where}: found {repr(value)[:_LONGEST]}, {message[: at.start()].lower()}"
+    expected = message[: at.start()].lower()
+    for pattern, words in IN_WORDS.items():
+        if repr(pattern) in message:
+            expected = f"allowed: {words}"
+    return f"{origin}: {where}: found {repr(value)[:_LONGEST]}, {expected}"
 
 
 def _check(topology: TopologyFile, origin: str) -> None:

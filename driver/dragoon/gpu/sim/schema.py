@@ -6,7 +6,7 @@ speed, driver versions (`describing` writes them). Fields of prose (sources, not
 accepted and ignored.
 """
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Final, Literal
 
 from msgspec import Meta, Struct, field
 
@@ -17,18 +17,31 @@ MAX_GPUS = 64
 VIAS = ("none", "bridge", "direct", "nvswitch", "nvswitch (rack)")
 MEMORY_QUERIES = ("NOT_SUPPORTED",)
 
+_CPUS: Final = r"^[0-9,-]*\Z"
+_PCI: Final = r"^[0-9a-fA-F]{4,8}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-7]\Z"
+# The names become folders: nothing but root complexes and addresses may come through.
+_PCI_PATH: Final = r"^pci[0-9a-f]{4,}:[0-9a-f]{2}(/(pci[0-9a-f]{4,}:[0-9a-f]{2}|[0-9a-f]{4,}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]))*\Z"
+_CAPABILITY: Final = r"^\d{1,3}\.\d{1,3}\Z"
+_PROFILE: Final = r"^\d+g\.\d+gb([+-][a-z0-9.]+)*\Z"
+_NAME: Final = r"^[a-z0-9][a-z0-9-]{0,62}\Z"
+_CUDA: Final = r"^\d{1,3}\.\d\Z"
+IN_WORDS: Final = {
+    _CPUS: "numbers and ranges of CPUs with commas between them, such as 0-15,32",
+    _PCI: "a PCI address, such as 0000:65:00.0",
+    _PCI_PATH: "a PCI path from its root, such as pci0000:64/0000:64:01.0",
+    _CAPABILITY: "two numbers with a dot between them, such as 9.0",
+    _PROFILE: "the name of a MIG profile, such as 1g.10gb",
+    _NAME: "at most 63 lower-case letters, digits and -, and no - at the start",
+    _CUDA: "a number, a dot and one digit, such as 13.0",
+}
+"""What texts have to match, as people are told it."""
+
 Slot = Annotated[int, Meta(ge=0, lt=MAX_GPUS)]
 Count = Annotated[int, Meta(ge=0, le=4096)]
 Mib = Annotated[int, Meta(gt=0, le=1 << 40)]
-CpuList = Annotated[str, Meta(pattern=r"^[0-9,-]*\Z")]
-Pci = Annotated[str, Meta(pattern=r"^[0-9a-fA-F]{4,8}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-7]\Z")]
-# The names become folders: nothing but root complexes and addresses may come through.
-PciPath = Annotated[
-    str,
-    Meta(
-        pattern=r"^pci[0-9a-f]{4,}:[0-9a-f]{2}(/(pci[0-9a-f]{4,}:[0-9a-f]{2}|[0-9a-f]{4,}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]))*\Z"
-    ),
-]
+CpuList = Annotated[str, Meta(pattern=_CPUS)]
+Pci = Annotated[str, Meta(pattern=_PCI)]
+PciPath = Annotated[str, Meta(pattern=_PCI_PATH)]
 Number = Annotated[int, Meta(ge=0, lt=1 << 31)]
 
 
@@ -50,7 +63,7 @@ class GpuEntry(Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
     minor: Number | None = None
     architecture: str | None = None
     brand: str | None = None
-    compute_capability: Annotated[str, Meta(pattern=r"^\d{1,3}\.\d{1,3}\Z")] | None = None
+    compute_capability: Annotated[str, Meta(pattern=_CAPABILITY)] | None = None
 
 
 class PairEntry(Struct, frozen=True, forbid_unknown_fields=True):
@@ -89,7 +102,7 @@ class FabricEntry(Struct, frozen=True, rename="camel", forbid_unknown_fields=Tru
 class ProfileEntry(Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
     """One line of a MIG profile listing with its placements."""
 
-    name: Annotated[str, Meta(pattern=r"^\d+g\.\d+gb([+-][a-z0-9.]+)*\Z")]
+    name: Annotated[str, Meta(pattern=_PROFILE)]
     id: Number
     instances: Count
     starts: tuple[Count, ...]
@@ -111,7 +124,7 @@ class TopologyFile(Struct, frozen=True, rename="camel", forbid_unknown_fields=Tr
     """The whole file."""
 
     schema: Literal["case-topology/1"]
-    name: Annotated[str, Meta(pattern=r"^[a-z0-9][a-z0-9-]{0,62}\Z")]
+    name: Annotated[str, Meta(pattern=_NAME)]
     count: Annotated[int, Meta(ge=1, le=MAX_GPUS)]
     gpus: tuple[GpuEntry, ...]
     matrix: tuple[tuple[str, ...], ...] | None = None
@@ -121,7 +134,7 @@ class TopologyFile(Struct, frozen=True, rename="camel", forbid_unknown_fields=Tr
     fabric: FabricEntry | None = None
     mig: MigEntry | None = None
     driver_version: Annotated[str, Meta(max_length=79)] | None = None
-    cuda_version: Annotated[str, Meta(pattern=r"^\d{1,3}\.\d\Z")] | None = None
+    cuda_version: Annotated[str, Meta(pattern=_CUDA)] | None = None
     nvml_symbols: Any = None
     sources: Any = None
     confidence: Any = None
