@@ -152,7 +152,7 @@ def _answer(case: _Case) -> Room:
     if not asked:
         return _nothing_to_place(case)
     request = RequestPlan(tuple(one.ref.uid for one in asked))
-    ask, snapshot = questions.ask(gang, case.pods, view.members, request, case.now)
+    ask, snapshot = questions.ask(gang, case.pods, view.members, request, now=case.now)
     started = time.monotonic()
     outcome = plan(snapshot, ask)
     tries = int(_PATIENCE_S / max(time.monotonic() - started, _PATIENCE_S / TRIES))

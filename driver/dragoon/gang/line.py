@@ -49,9 +49,13 @@ class Line:
         at = None if memory is None else memory.in_vain_at
         return at is not None and self._clock() < at + self._pace.advice
 
-    def let_reserve(self, uid: str) -> None:
-        """Devices may be kept for the gang: its next look chooses them."""
+    def let_reserve(self, uid: str, displaced: frozenset[str]) -> None:
+        """Devices may be kept for the gang: its next look chooses them.
+
+        displaced: the UIDs of gangs for which nothing is kept once that is done.
+        """
         memory = self._memories[uid]
+        memory.displaced = displaced
         memory.may_reserve = memory.woken = True
         memory.pause = 0.0
 

@@ -134,7 +134,10 @@ class Planning:
     ) -> Outcome:
         """Asks and remembers the answer, while it is this gang's turn."""
         memory.woken, memory.woken_at = False, None
-        ask, placement = self.questions.ask(gang, case.pods, members, request, now)
+        open_ = memory.displaced if memory.may_reserve else frozenset()
+        ask, placement = self.questions.ask(
+            gang, case.pods, members, request, now=now, displaced=open_
+        )
         started = self._clock()
         outcome, memory.concern = await _in_thread(lambda: self._answer(placement, ask))
         memory.planned_at = self._clock()

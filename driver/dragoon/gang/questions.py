@@ -62,9 +62,19 @@ class Questions:
         gangs = self._world.copies.gangs.values()
         return self._promises.snapshot(self._world.state, self._own(gang), gangs)
 
-    def open_to(self, gang: GangObject, pods: Sequence[PodRecord], now: datetime) -> Snapshot:
-        """The cluster as the gang may use it: what is kept for others is used, but for backfill."""
-        kept = self.keeping.closed_to(gang, pods, now)
+    def open_to(
+        self,
+        gang: GangObject,
+        pods: Sequence[PodRecord],
+        now: datetime,
+        displaced: frozenset[str] = frozenset(),
+    ) -> Snapshot:
+        """The cluster as the gang may use it: what is kept for others is used, but for backfill.
+
+        displaced: the UIDs of gangs whose reservation it takes over.
+        """
+        closed = self.keeping.closed_to(gang, pods, now)
+        kept = [(one, claims) for one, claims in closed if one.uid not in displaced]
         gangs = self._world.copies.gangs.values()
         return self._promises.snapshot(self._world.state, self._own(gang), gangs, kept)
 
@@ -89,9 +99,13 @@ class Questions:
         pods: Sequence[PodRecord],
         members: Sequence[Member],
         request: RequestPlan,
+        *,
         now: datetime,
+        displaced: frozenset[str] = frozenset(),
     ) -> tuple[GangAsk, PlacementSnapshot]:
         """What to plan, and where. pods, members: of the gang, as records and for the protocol.
+
+        displaced: as in `open_to`.
 
         Raises InvalidInputError for an amount that cannot be read.
         """
@@ -102,7 +116,7 @@ class Questions:
         ask = asking.gang_ask(scene, request, others=world.copies.gangs.values(), now=now)
         moving = [pod.key for pod in pods if pod.uid in asked and not pod.node]
         placement = PlacementSnapshot(
-            cluster=self.open_to(gang, pods, now),
+            cluster=self.open_to(gang, pods, now, displaced),
             nodes=world.node_facts(without=moving),
             extended=world.extended(),
             mix=self.mix(),

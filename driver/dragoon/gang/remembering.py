@@ -63,7 +63,7 @@ class Memory:
     None where everything concerns it. refusals: those of the planner in a row, None after another
     answer; pause: until it may be asked again, in seconds. retry_at: when it is asked again in any
     case. vacated: who could make room; advised_at: when that was asked for. may_reserve: devices
-    may be kept for the gang; reservation: those, to be journaled; in_vain_at: when there were none.
+    may be kept for the gang, in place of what is kept for those displaced; reservation: those, to be journaled; in_vain_at: when there were none.
     faulty: the planner was not asked because of a fault.
     """
 
@@ -83,6 +83,7 @@ class Memory:
     vacated: Vacated | None = None
     advised_at: float | None = None
     may_reserve: bool = False
+    displaced: frozenset[str] = frozenset()
     reservation: Reservation | None = None
     in_vain_at: float | None = None
     unsettled: bool = False

@@ -71,8 +71,9 @@ class Reserving:
         self._tell_later_ends(concerned, now)
         self._counted(sum(one.status.reservation is not None for one in concerned))
         found = decide([self._waiting(one, now) for one in concerned], now, self._settings)
+        displaced = frozenset(one.uid for one in found.displaced)
         for gang in found.starting:
-            self._looker.line.let_reserve(gang.uid)
+            self._looker.line.let_reserve(gang.uid, displaced)
             self._changed(FamilyKey(gang.namespace, gang.group))
         if not found.ending:
             return

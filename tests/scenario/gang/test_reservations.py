@@ -1,5 +1,7 @@
 """Devices in use that are kept for the largest gang that waits."""
 
+import asyncio
+
 import pytest
 
 from dragoon.app.controller import Controller
@@ -8,6 +10,7 @@ from dragoon.gang.waiting.durations import ANNOTATION_DURATION
 from dragoon.kube.port import GANGS, NODES, PODS, SLICES
 from tests.scenario.gang.bed import SPACE, Bed, condition, until
 from tests.scenario.gang.keeping import AT_ONCE, fenced, nothing_kept, reserved, singles
+from tests.scenario.gang.planners import counting
 
 
 async def end(bed: Bed, name: str) -> None:
@@ -86,6 +89,45 @@ async def test_the_more_important_gang_takes_over_and_may_use_what_is_kept() -> 
         for name in ("c", "d", "urgent"):
             await end(bed, name)
         await bed.phase("second", "Running")
+
+
+async def test_a_gang_for_which_nothing_can_be_kept_takes_nothing_from_another() -> None:
+    asked: list[str] = []
+    async with (
+        Bed(nodes=2).up() as bed,
+        bed.controller(planner=counting(asked), **AT_ONCE),
+    ):
+        await bed.job("important", 4, priority=100)
+        await bed.phase("important", "Running")
+        await singles(bed, "a", "b", "c", "d")
+        for name in "abcd":
+            await bed.phase(name, "Running")
+        await bed.job("first", 2, template="pair", priority=5)
+        await reserved(bed, "first")
+        history: list[bool] = []
+        watching = asyncio.create_task(keep_history(bed, "first", history))
+        await bed.job("huge", 4, template="pair", priority=10)
+        # Once to be placed, and once more for what could be kept for it: nothing, on both nodes.
+        await until("it was tried in vain", lambda: asked.count("team/huge") >= 2)
+        await bed.waits("huge")
+        assert await nothing_kept(bed, "huge")
+        await singles(bed, "later")
+        await bed.phase("later", "Waiting")
+        for name in "abcd":
+            await end(bed, name)
+        await bed.phase("first", "Running")
+        assert not watching.done()
+        watching.cancel()
+        assert all(history)
+
+
+async def keep_history(bed: Bed, name: str, history: list[bool]) -> None:
+    """Notes with every change of a Gang that waits whether devices are kept for it."""
+    start = bed.api.resource_version
+    async for event in bed.api.watch(GANGS, resource_version=start, namespace=SPACE):
+        status = event.object.get("status") or {}
+        if event.object["metadata"]["name"] == name and status.get("phase") == "Waiting":
+            history.append("reservation" in status or "plan" in status)
 
 
 async def is_fenced(bed: Bed, name: str, *pools: str) -> bool:

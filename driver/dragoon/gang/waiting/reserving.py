@@ -54,22 +54,32 @@ class Waiting:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """ending: for whom nothing is kept any more. starting: for whom something is to be kept."""
+    """ending: for whom nothing is kept any more. starting: for whom something is to be kept.
+
+    displaced: for whom it is kept until something is for those: they may find nothing to keep.
+    """
 
     ending: tuple[GangObject, ...] = ()
     starting: tuple[GangObject, ...] = ()
+    displaced: tuple[GangObject, ...] = ()
 
 
 def decide(gangs: Iterable[Waiting], now: datetime, settings: ReserveSettings) -> Decision:
-    """What changes. Nothing starts before all that ends has ended."""
+    """What changes. Nothing starts before all that ends by itself has ended."""
     known = list(gangs)
     reserved = [one for one in known if one.is_reserved]
     kept = [one for one in reserved if not (one.is_spoiled or is_over(one.gang, now))]
     rivals = [one for one in known if not one.is_reserved and _may_have(one, now, settings)]
-    first = sorted([*kept, *rivals], key=_place)[: max(0, settings.most)]
-    ending = tuple(one.gang for one in reserved if one not in first)
-    starting = tuple(one.gang for one in first if not one.is_reserved)
-    return Decision(ending, () if ending else starting)
+    most = max(0, settings.most)
+    stay = sorted(kept, key=_place)[:most]
+    ending = tuple(one.gang for one in reserved if one not in stay)
+    if ending:
+        return Decision(ending)
+    first = sorted([*kept, *rivals], key=_place)[:most]
+    return Decision(
+        starting=tuple(one.gang for one in first if not one.is_reserved),
+        displaced=tuple(one.gang for one in kept if one not in first),
+    )
 
 
 def is_over(gang: GangObject, now: datetime) -> bool:

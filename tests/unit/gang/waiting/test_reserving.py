@@ -60,9 +60,18 @@ def test_what_is_kept_stays_with_its_gang_until_a_larger_one_comes() -> None:
     assert names(decide([kept, waiting("same", devices=4)], NOW, SETTINGS)) == ([], [])
     assert names(decide([kept, waiting("small", devices=2)], NOW, SETTINGS)) == ([], [])
     larger = waiting("larger", devices=5)
-    # First the one lets go; when that is written the other starts.
-    assert names(decide([kept, larger], NOW, SETTINGS)) == (["kept"], [])
-    assert names(decide([waiting("kept", devices=4), larger], NOW, SETTINGS)) == ([], ["larger"])
+    # The one lets go when something is kept for the other, which may find nothing to keep.
+    found = decide([kept, larger], NOW, SETTINGS)
+    assert names(found) == ([], ["larger"])
+    assert [one.name for one in found.displaced] == ["kept"]
+    taken_over = waiting("larger", devices=5, reserved=True)
+    assert names(decide([kept, taken_over], NOW, SETTINGS)) == (["kept"], [])
+
+
+def test_what_is_over_ends_before_anything_starts() -> None:
+    spoiled = waiting("spoiled", devices=9, reserved=True, is_spoiled=True)
+    found = decide([spoiled, waiting("other")], NOW, SETTINGS)
+    assert (names(found), found.displaced) == ((["spoiled"], []), ())
 
 
 def test_two_that_a_late_leader_wrote_become_one_again() -> None:
