@@ -7,12 +7,20 @@ there is dropped by the API server, so a contract test sends every field through
 """
 
 import enum
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Final, TypeVar
 
 import msgspec
 
-from dragoon.api.gang_plan import UNREADABLE, Plan, PlannedPool, Step, Wire, unfolded
+from dragoon.api.gang_plan import (
+    UNREADABLE,
+    Plan,
+    PlannedPool,
+    Step,
+    Wire,
+    check_times,
+    unfolded,
+)
 from dragoon.errors import InvalidInputError
 
 GROUP: Final = "dragoon.dev"
@@ -40,6 +48,15 @@ MADE_BY_CONTROLLER: Final = "dragoon-controller"
 
 DEFAULT_TIMEOUT_S: Final = 300
 MOST_MEMBERS: Final = 4096
+SIZES: Final = f"a whole number from 1 to {MOST_MEMBERS}"
+"""What a size can be, in words."""
+
+
+def members_in(text: str) -> int | None:
+    """The size that a text says; None where it is none."""
+    digits = text.strip()
+    number = int(digits[:9]) if digits.isascii() and digits.isdigit() else 0
+    return number if 0 < number <= MOST_MEMBERS else None
 
 
 class Phase(enum.StrEnum):
@@ -282,11 +299,20 @@ def wire(part: Wire) -> dict[str, Any]:
 def _status(raw: Mapping[str, Any]) -> GangStatus:
     try:
         found = _read(raw, GangStatus, "status")
+        check_times("status", _times_of(found))
         plan_ = None if found.plan is None else unfolded(found.plan)
         return msgspec.structs.replace(found, plan=plan_)
     except InvalidInputError:
         plan = raw.get("plan")
         return GangStatus(plan=None if plan is None else _plan(plan))
+
+
+def _times_of(status: GangStatus) -> Iterator[str]:
+    """All times that are reckoned with, but for the plan's."""
+    yield from (status.missing_since, status.complete_since)
+    yield from (one.until for one in status.avoided)
+    if status.reservation is not None:
+        yield status.reservation.since
 
 
 def _plan(raw: Any) -> Plan:

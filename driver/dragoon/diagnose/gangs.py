@@ -224,14 +224,14 @@ def _told(name: str, outcome: Outcome) -> GangAnswer:
 def size_from(annotations: Mapping[str, Any], members: int) -> int:
     """The size that pods ask for, all of them where they say nothing.
 
-    Raises InvalidInputError for what is no number.
+    Raises InvalidInputError for what is none.
     """
     written = annotations.get(api.ANNOTATION_SIZE)
     if written is None:
         return members
-    try:
-        return int(str(written))
-    except ValueError as error:
+    size = api.members_in(str(written))
+    if size is None:
         raise InvalidInputError(
-            f"annotation {api.ANNOTATION_SIZE}: found {written!r}, allowed is a number from 1"
-        ) from error
+            f"annotation {api.ANNOTATION_SIZE}: found {written!r}, allowed is {api.SIZES}"
+        )
+    return size

@@ -78,7 +78,7 @@ class TestSimulate:
         (group,) = simulate(two_nodes(), files).groups
         assert group.gang is not None
         assert group.gang.message == (
-            "annotation dragoon.dev/gang-size: found 'many', allowed is a number from 1"
+            "annotation dragoon.dev/gang-size: found 'many', allowed is a whole number from 1 to 4096"
         )
 
     def test_a_gang_in_the_files_says_more_than_the_labels(self) -> None:

@@ -7,6 +7,7 @@ from dragoon.api.names import DRIVER_NAME
 from dragoon.diagnose.linting import (
     capacities,
     constraints,
+    gangs,
     opaque,
     references,
     selectors,
@@ -28,6 +29,7 @@ _RULES: Final[tuple[_Rule, ...]] = (
     constraints.check,
     capacities.check,
     opaque.check,
+    gangs.check,
 )
 
 

@@ -11,8 +11,6 @@ from dragoon.gang.discovering.marks import Mark
 from dragoon.gang.records import JobRecord, PodRecord, Raw
 from dragoon.kube.port import Resource
 
-ALLOWED: Final = f"a whole number from 1 to {gang.MOST_MEMBERS}"
-
 _LARGE: Final = 10**9
 
 
@@ -128,11 +126,10 @@ def count(value: Any, where: str) -> int:
     if isinstance(value, int) and not isinstance(value, bool):
         number = value
     elif isinstance(value, str):
-        text = value.strip()
-        number = int(text[:9]) if text.isascii() and text.isdigit() else 0
+        number = gang.members_in(value) or 0
     if 0 < number <= gang.MOST_MEMBERS:
         return number
-    raise InvalidInputError(f"{where}: found {shown(value)}, allowed is {ALLOWED}")
+    raise InvalidInputError(f"{where}: found {shown(value)}, allowed is {gang.SIZES}")
 
 
 def shown(value: Any) -> str:

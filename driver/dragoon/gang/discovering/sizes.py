@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from dragoon.api import gang
 from dragoon.errors import InvalidInputError
-from dragoon.gang.discovering.answers import ALLOWED, Answer, Ground, count
+from dragoon.gang.discovering.answers import Answer, Ground, count
 from dragoon.gang.discovering.grouping import answers_of
 from dragoon.gang.discovering.table import JOB
 from dragoon.gang.records import PodRecord
@@ -47,7 +47,7 @@ def size_of(pod: PodRecord, ground: Ground) -> Size:
         return _agreed(told)
     if ground.job_of(pod) is not None:
         return _of_job(pod, ground)
-    return Size(None, "", f"annotation {gang.ANNOTATION_SIZE}: found none, allowed is {ALLOWED}")
+    return Size(None, "", f"annotation {gang.ANNOTATION_SIZE}: found none, allowed is {gang.SIZES}")
 
 
 def _own(text: str) -> Size:

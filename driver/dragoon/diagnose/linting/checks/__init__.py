@@ -2,6 +2,6 @@
 
 from typing import Final
 
-from dragoon.diagnose.linting.checks import objects, wishes
+from dragoon.diagnose.linting.checks import gangs, objects, wishes
 
-CHECKS: Final = {check.code: check for check in (*objects.CHECKS, *wishes.CHECKS)}
+CHECKS: Final = {check.code: check for check in (*objects.CHECKS, *wishes.CHECKS, *gangs.CHECKS)}
