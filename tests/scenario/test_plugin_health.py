@@ -252,8 +252,13 @@ async def test_effects_are_a_setting_for_each_kind_lost_cards_included(bed: Bed)
         )
         async with following(kubelet) as follower:
             await until("two are ill", lambda: follower.says(State.UNHEALTHY) == {FIRST, SECOND})
-            pending = next(d for d in follower.devices.values() if "row remap" in d.message)
-    assert pending.state is State.HEALTHY
+
+            def pending() -> list[State]:
+                told = follower.devices.values()
+                return [one.state for one in told if "row remap" in one.message]
+
+            await until("a row is to be remapped", lambda: bool(pending()))
+            assert pending() == [State.HEALTHY]
     assert set(taints(found)) == {FIRST, SECOND}
 
 

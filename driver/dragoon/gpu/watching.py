@@ -25,10 +25,12 @@ class InventoryWatch:
         interval: float = 60.0,
         *,
         patience: float = 30.0,
+        pause: float = 1.0,
         report: Callable[[DragoonError | None], None] | None = None,
     ) -> None:
         self._gpus = gpus
         self._interval = interval
+        self._pause = min(pause, interval)
         self._patience = patience
         self._report = report
         self._current: Inventory | None = None
@@ -70,14 +72,20 @@ class InventoryWatch:
         return outcome
 
     async def run(self) -> None:
-        """Looks at once, then every `interval` seconds and whenever `want_look` was called."""
+        """Looks at once, then every `interval` seconds and whenever `want_look` was called.
+
+        From one look to the next it is `pause` seconds at least: a card may raise errors in a loop.
+        """
+        now = asyncio.get_running_loop().time
         while True:
             self._wanted.clear()
+            began = now()
             with contextlib.suppress(DragoonError):  # kept in `error`
                 await self.look()
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(self._interval):
                     await self._wanted.wait()
+            await asyncio.sleep(began + self._pause - now())
 
     async def _take_turn(
         self, before: asyncio.Task[Inventory | DragoonError] | None

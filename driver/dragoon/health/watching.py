@@ -41,13 +41,15 @@ class Sources:
 class Pace:
     """Seconds: between two looks for events, between two questions, before a retry.
 
-    patience: until a driver that does not answer is told.
+    patience: until a driver that does not answer is told. pause: between two questions at least,
+    however often a card gives reason for one.
     """
 
     events: float = 0.25
     conditions: float = 15.0
     retry: float = 5.0
     patience: float = 30.0
+    pause: float = 1.0
 
 
 @dataclass(slots=True)
@@ -190,8 +192,10 @@ class HealthWatch:
         return found.value, found is Meaning.APPLICATION
 
     async def _question(self) -> NoReturn:
+        now = asyncio.get_running_loop().time
         while True:
             self._ask.clear()
+            began = now()
             try:
                 found = await self._answered(_CONDITIONS, self._sources.conditions)
             except HardwareError as error:
@@ -202,8 +206,10 @@ class HealthWatch:
                     self._known.conditions = found
                     self._news.set()
             await _either(self._ask, self._pace.conditions)
+            await asyncio.sleep(began + self._pace.pause - now())
 
     async def _judge(self) -> NoReturn:
+        self._news.set()  # What was not judged when an earlier run died never would be.
         while True:
             await _either(self._news, self._pace.retry if _MEMORY in self._troubles else None)
             self._news.clear()

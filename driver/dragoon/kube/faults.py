@@ -8,10 +8,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from dragoon.errors import ApiError, ApiUnavailableError
+from dragoon.errors import ApiUnavailableError
 from dragoon.kube.port import Object, Resource
 
-Error = Callable[[], ApiError]
+Error = Callable[[], Exception]
+"""An ApiError, or what no port should raise: a surprise."""
 
 
 @dataclass(frozen=True, slots=True)

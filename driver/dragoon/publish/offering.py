@@ -152,7 +152,8 @@ class Offering:
 
     async def run(self) -> None:
         """Offers until cancelled. Nothing is offered before other owners could be looked for."""
-        await self._news.wait()
+        if self._inventory is None:
+            await self._news.wait()
         while True:
             wait = await self._look_around()
             self._news.clear()  # All that was told until now is read below.

@@ -15,6 +15,8 @@ class Pace:
     first_retry, last_retry: the first and the longest wait after a failure.
     first_refused, last_refused: the same after the server called a slice invalid.
     probe: how long a server that does not keep taints is believed to stay so.
+    burst, rest: so many changes are written as they come, then one each `rest`: hardware, labels or
+    other writers that change for ever get a bounded number of writes.
     """
 
     wipe: float = 0.05
@@ -24,6 +26,26 @@ class Pace:
     first_refused: float = 30.0
     last_refused: float = 600.0
     probe: float = 600.0
+    burst: int = 20
+    rest: float = 6.0
+
+
+class Budget:
+    """A burst of turns, then one each `rest` seconds; unused ones come back as slowly."""
+
+    def __init__(self, burst: int, rest: float) -> None:
+        self._slack = (burst - 1) * rest
+        self._rest = rest
+        self._used_until = -math.inf
+        """When all turns that were taken would have come one by one."""
+
+    def wait(self, now: float) -> float:
+        """In how many seconds there is a turn."""
+        return max(0.0, self._used_until - self._slack - now)
+
+    def take(self, now: float) -> None:
+        """Uses a turn."""
+        self._used_until = max(self._used_until, now) + self._rest
 
 
 class Due:

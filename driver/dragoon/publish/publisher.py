@@ -21,7 +21,7 @@ from dragoon.publish.comparing import Difference
 from dragoon.publish.keepable import Keepable, keepable
 from dragoon.publish.offer import Offer
 from dragoon.publish.own_node import OwnNode
-from dragoon.publish.pacing import Due, Pace
+from dragoon.publish.pacing import Budget, Due, Pace
 from dragoon.publish.probing import Support, concerned
 from dragoon.publish.reconciling import (
     Adoption,
@@ -84,6 +84,7 @@ class Publisher:
         self._informer.subscribe(self._noticed)
         node.follow(self._node_changed)
         self._due = Due()
+        self._budget = Budget(pace.burst, pace.rest)
         self._allowed = False
         self._offered: Offer | None = None
         self._memory = Memory()
@@ -132,15 +133,23 @@ class Publisher:
 
     async def run(self) -> None:
         """Publishes and repairs until cancelled. Errors of the API are waited out."""
+        self._due.request()  # What was due when an earlier run died would never be done.
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._informer.run())
             await self._informer.synced()
             while True:
-                await self._due.wait()
+                await self._turn()
                 try:
                     await self._reconcile()
                 except DragoonError as error:
                     self._failed(error)
+
+    async def _turn(self) -> None:
+        """Returns when something is due, and a write would be within the budget."""
+        await self._due.wait()
+        while pause := self._budget.wait(asyncio.get_running_loop().time()):
+            self._due.request(pause)
+            await self._due.wait()
 
     def _noticed(self, change: Change[Object]) -> None:
         """Somebody wrote or deleted a slice of ours; our own writes are told by the flag."""
@@ -176,6 +185,7 @@ class Publisher:
         if not plan.actions:
             return True
         self._memory = replace(self._memory, generation=plan.generation)
+        self._budget.take(asyncio.get_running_loop().time())
         for action in plan.actions:
             if not self._allowed:
                 self._due.request()

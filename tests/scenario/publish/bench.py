@@ -29,6 +29,7 @@ FAST = Pace(
     first_refused=0.05,
     last_refused=0.1,
     probe=0.1,
+    rest=0.0,
 )
 WRITES = {"create", "replace", "patch", "delete"}
 FINE = build(inventory()).devices

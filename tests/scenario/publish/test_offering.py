@@ -1,5 +1,6 @@
 """From hardware to slices: cards that are lost, domains that stay, other owners (C52)."""
 
+import asyncio
 import contextlib
 from collections.abc import AsyncIterator
 from dataclasses import replace
@@ -190,6 +191,26 @@ async def test_c52_a_node_that_accepts_two_owners_is_not_tainted(
         assert await _tainted(bench)
         await set_node(bench, labels={"dragoon.dev/coexist": "true"})
         await until(lambda: _clean(bench))
+
+
+async def test_a_look_that_dies_of_a_surprise_is_made_again_by_the_next_run(bench: Bench) -> None:
+    node = bench.own_node()
+    publisher = bench.publisher(node=node)
+    recorder = EventRecorder(bench.api, DRIVER, NODE)
+    made = Offering(bench.api, publisher, node, driver=DRIVER, recorder=recorder, interval=0.02)
+    publisher.allow(True)
+    made.show(inventory())
+    async with running(publisher, node):
+        life = asyncio.create_task(made.run())
+        await publisher.published()
+        bench.api.faults.fail(
+            error=lambda: KeyError("metadata"), times=1, verb="get", resource=NODES
+        )
+        with pytest.raises(KeyError):
+            await life
+        await set_node(bench, allocatable={"nvidia.com/gpu": "2"})
+        async with running(made):
+            await until(lambda: _tainted(bench))
 
 
 async def test_c52_a_card_found_while_the_api_is_away_is_tainted_too(bench: Bench) -> None:

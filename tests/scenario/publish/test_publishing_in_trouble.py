@@ -14,7 +14,7 @@ from dragoon.errors import (
     ApiUnavailableError,
 )
 from dragoon.gpu.model import LostGpu
-from dragoon.kube.port import SLICES
+from dragoon.kube.port import NODES, SLICES
 from dragoon.publish.offer import Offer
 from tests.scenario.publish.bench import (
     FAST,
@@ -110,6 +110,33 @@ async def test_an_invalid_slice_is_not_sent_in_a_loop(bench: Bench) -> None:
         bench.api.faults.clear()
         publisher.offer(Offer(LOST))
         await publisher.published()
+
+
+async def test_what_changes_for_ever_is_written_a_bounded_number_of_times(bench: Bench) -> None:
+    pace = replace(FAST, burst=4, rest=3600.0)
+    async with publishing(bench, pace=pace) as publisher:
+        for turn in range(20):
+            publisher.offer(Offer(MORE if turn % 2 == 0 else FINE))
+            await until(lambda: publisher.state.current or len(bench.calls()) == 4)
+        assert len(bench.calls()) == 4
+        await bench.edit(devices=[])
+        before = len(bench.calls())
+        await quiet(bench)
+        assert len(bench.calls()) == before
+
+
+async def test_what_was_due_when_it_died_of_a_surprise_is_done_by_the_next_run(
+    bench: Bench,
+) -> None:
+    bench.api.faults.fail(error=lambda: KeyError("metadata"), times=1, verb="get", resource=NODES)
+    publisher = bench.publisher()
+    publisher.offer(Offer(FINE))
+    publisher.allow(True)
+    with pytest.raises(ExceptionGroup):
+        await publisher.run()
+    async with running(publisher):
+        await publisher.published()
+    assert await bench.shows(FINE)
 
 
 async def test_a_server_without_taints_gets_no_device_that_only_a_taint_protects(

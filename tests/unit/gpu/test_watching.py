@@ -121,12 +121,23 @@ async def test_run_looks_at_once_and_again_and_again() -> None:
 
 async def test_run_looks_when_somebody_wants_it() -> None:
     gpus = Gpus()
-    watch = InventoryWatch(gpus, interval=3600)
+    watch = InventoryWatch(gpus, interval=3600, pause=0.0)
     async with running(watch):
         await entered(gpus)
         watch.want_look()
         await entered(gpus)
     assert gpus.looks == 2
+
+
+async def test_a_look_that_is_wanted_for_ever_comes_no_more_often_than_the_pause() -> None:
+    gpus, now = Gpus(), asyncio.get_running_loop().time
+    watch = InventoryWatch(gpus, interval=3600, pause=0.05)
+    began = now()
+    async with running(watch):
+        while gpus.looks < 5:
+            watch.want_look()
+            await asyncio.sleep(0.001)
+    assert now() - began >= 4 * 0.05
 
 
 async def test_run_survives_failing_looks() -> None:

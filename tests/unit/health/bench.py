@@ -15,7 +15,7 @@ from dragoon.health.verdict import Kind
 from dragoon.health.watching import HealthWatch, Pace, Sources
 from tests.unit.health.cards import TWO, at, says
 
-FAST = Pace(events=0.002, conditions=3600, retry=0.005)
+FAST = Pace(events=0.002, conditions=3600, retry=0.005, pause=0.0)
 
 
 async def until(condition: Callable[[], bool]) -> None:

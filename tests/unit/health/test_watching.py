@@ -1,11 +1,14 @@
 """The watch over the cards of a node: in which order things happen, and what goes wrong."""
 
+import asyncio
 import threading
+from dataclasses import replace
 
 import pytest
 
 from dragoon.errors import HardwareError
 from dragoon.gpu.condition import Condition, EventKind, GpuEvent, Polled
+from dragoon.gpu.mig import MigCard
 from dragoon.gpu.mig_memory import MemoryMigCards
 from dragoon.gpu.model import PciAddress, Placement
 from dragoon.gpu.naming import mig_name
@@ -225,6 +228,44 @@ async def test_an_instance_that_nobody_can_name_costs_the_whole_card(*, is_lost:
         await until(lambda: bool(said(watch, 0)))
         (verdict,) = watch.health[at(0)].verdicts
     assert verdict.spared == frozenset()
+
+
+class Surprising(MemoryMigCards):
+    """Fails once in a way that nobody expects."""
+
+    surprises = 1
+
+    def card(self, address: PciAddress) -> MigCard | None:
+        if self.surprises:
+            self.surprises -= 1
+            raise KeyError(address)
+        return super().card(address)
+
+
+async def test_an_event_that_a_surprise_kept_from_being_judged_is_judged_by_the_next_run() -> None:
+    cards = Surprising(divided().cards)
+    bench = Bench(mig=cards)
+    watch = bench.watch()
+    watch.show(TWO)
+    life = asyncio.create_task(watch.run())
+    await until(lambda: bench.events.polled > 0)
+    bench.events.raise_(xid(48, gpu_instance=cards.instances(at(0))[0].identity))
+    with pytest.raises(ExceptionGroup):
+        await life
+    async with running(watch):
+        await until(lambda: bool(said(watch, 0)))
+
+
+async def test_a_card_that_raises_errors_in_a_loop_is_not_asked_in_a_loop() -> None:
+    bench, now = Bench(), asyncio.get_running_loop().time
+    watch = bench.watch(pace=replace(FAST, pause=0.05))
+    watch.show(TWO)
+    began = now()
+    async with running(watch):
+        while bench.conditions.asked < 5:
+            bench.events.raise_(xid(94))
+            await asyncio.sleep(0.001)
+    assert now() - began >= 4 * 0.05
 
 
 async def test_settings_decide_what_an_event_means() -> None:
