@@ -52,7 +52,7 @@ def command(
     timeout: float,
     **options: Any,
 ) -> int:
-    """Collect what a maintainer needs into one file, for --snapshot of every other command.
+    """Collect what a maintainer needs into one file, for --snapshot of other commands.
 
     From a laptop it holds the cluster, on a node the node too. Each task fails alone: what could not
     be collected is told here, and in dump.json of the archive, which also lists what is left out:

@@ -65,7 +65,7 @@ COMMANDS: Final = {
     "cdi": Lazy("cdi", "Show what containers get, and try it on an OCI runtime spec.", _LOOK),
     "dump": Lazy(
         "dump",
-        "Collect what a maintainer needs into one file, for --snapshot of every other command.",
+        "Collect what a maintainer needs into one file, for --snapshot of other commands.",
         _COLLECT,
     ),
     "plugin": Lazy(
