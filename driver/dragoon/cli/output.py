@@ -75,7 +75,8 @@ def print_table(header: Sequence[str], rows: Sequence[Row]) -> None:
 
 
 def _one_line(cell: Cell) -> Cell:
-    return Cell(one_line(cell.text), cell.tone)
+    # What is not there is neither good nor bad.
+    return Cell(one_line(cell.text), cell.tone if cell.text else "plain")
 
 
 def print_data(data: Any, form: Form) -> None:

@@ -52,6 +52,16 @@ def test_a_coloured_table_says_the_same_in_colour(
     assert [line.rstrip() for line in bare.splitlines()] == PLAIN.splitlines()
 
 
+def test_what_is_not_there_has_no_colour(
+    context: click.Context, capsys: pytest.CaptureFixture[str]
+) -> None:
+    context.color = True
+    print_table(("NAME", "TAINTS"), [("a", Cell("", "bad")), ("b", Cell("lost", "bad"))])
+    without, tainted = capsys.readouterr().out.splitlines()[1:]
+    assert "\x1b[31m" not in without
+    assert "\x1b[31mlost" in tainted
+
+
 def test_text_from_outside_cannot_style_the_table(
     context: click.Context, capsys: pytest.CaptureFixture[str]
 ) -> None:
