@@ -7,12 +7,20 @@ there is dropped by the API server, so a contract test sends every field through
 """
 
 import enum
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Final, TypeVar
 
 import msgspec
 
-from dragoon.api.gang_plan import UNREADABLE, Plan, PlannedPool, Step, Wire, unfolded
+from dragoon.api.gang_plan import (
+    UNREADABLE,
+    Plan,
+    PlannedPool,
+    Step,
+    Wire,
+    check_times,
+    unfolded,
+)
 from dragoon.errors import InvalidInputError
 
 GROUP: Final = "dragoon.dev"
@@ -291,11 +299,20 @@ def wire(part: Wire) -> dict[str, Any]:
 def _status(raw: Mapping[str, Any]) -> GangStatus:
     try:
         found = _read(raw, GangStatus, "status")
+        check_times("status", _times_of(found))
         plan_ = None if found.plan is None else unfolded(found.plan)
         return msgspec.structs.replace(found, plan=plan_)
     except InvalidInputError:
         plan = raw.get("plan")
         return GangStatus(plan=None if plan is None else _plan(plan))
+
+
+def _times_of(status: GangStatus) -> Iterator[str]:
+    """All times that are reckoned with, but for the plan's."""
+    yield from (status.missing_since, status.complete_since)
+    yield from (one.until for one in status.avoided)
+    if status.reservation is not None:
+        yield status.reservation.since
 
 
 def _plan(raw: Any) -> Plan:

@@ -11,12 +11,13 @@ import base64
 import binascii
 import enum
 import zlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any, Final, TypeVar
 
 import msgspec
 
+from dragoon import quantity
 from dragoon.api.decoding import UNDECODABLE
 from dragoon.errors import InvalidInputError
 
@@ -27,8 +28,11 @@ UNREADABLE: Final = 0
 """The version of a plan that cannot be read at all."""
 _LARGEST: Final = 64 * 2**20
 """Bytes of an unpacked text; more is no plan of ours."""
+_YEARS: Final = range(1970, 9000)
 _READABLE: Final = 32
 """Members of a plan that stand in it as they are."""
+_SHOWN: Final = 63
+"""Characters of a name in a message."""
 _FOLD: Final = "."
 """Between allocations and members: no letter of base64."""
 
@@ -69,6 +73,37 @@ class PlannedClaim(Wire, frozen=True, kw_only=True):
     name: str
     uid: str
     allocation: Mapping[str, Any]
+
+
+class _Toleration(Wire, frozen=True, kw_only=True):
+    """Of a result, as far as it is read."""
+
+    key: str | None = None
+
+
+class _Result(Wire, frozen=True, kw_only=True):
+    """Of an allocation, as far as it is read."""
+
+    driver: str
+    pool: str
+    device: str
+    request: str = ""
+    share_id: str | None = msgspec.field(default=None, name="shareID")
+    admin_access: bool | None = None
+    tolerations: tuple[_Toleration, ...] | None = None
+    consumed_capacity: Mapping[str, str] | None = None
+
+
+class _Devices(Wire, frozen=True, kw_only=True):
+    """Of an allocation, as far as it is read."""
+
+    results: tuple[_Result, ...] | None = None
+
+
+class _Allocation(Wire, frozen=True, kw_only=True):
+    """status.allocation of a claim, as far as it is read of a journal (resource.k8s.io/v1)."""
+
+    devices: _Devices | None = None
 
 
 class PlannedMember(Wire, frozen=True, kw_only=True):
@@ -161,14 +196,62 @@ def stamp(now: datetime) -> str:
     return now.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
+def check_times(field: str, texts: Iterable[str]) -> None:
+    """Whether these are times as `stamp` writes them, or empty.
+
+    Raises InvalidInputError, naming the field they are in, for a time that no sum could be made of.
+    """
+    for text in texts:
+        if text and not _is_time(text):
+            raise InvalidInputError(
+                f"Gang: {field}: found the time {text[:_SHOWN]!r}, allowed is one of RFC 3339 from the "
+                f"years {_YEARS[0]} to {_YEARS[-1]}"
+            )
+
+
+def _is_time(text: str) -> bool:
+    try:
+        found = datetime.fromisoformat(text)
+    except ValueError:
+        return False
+    return found.tzinfo is not None and found.year in _YEARS
+
+
+def times_of(plan: Plan) -> Iterator[str]:
+    """All times in a plan."""
+    yield from (plan.since, plan.fenced, plan.wait_until, plan.repaired)
+    yield from (one.vacated for one in plan.held)
+
+
 def pack(claims: Iterable[PlannedClaim]) -> str:
     """The allocations as a plan keeps them; the same claims give the same text."""
     return _deflated([msgspec.to_builtins(one) for one in claims])
 
 
 def unpack(packed: str) -> tuple[PlannedClaim, ...]:
-    """What `pack` was given. Raises InvalidInputError for anything else."""
-    return _inflated(packed, tuple[PlannedClaim, ...]) if packed else ()
+    """What `pack` was given.
+
+    Raises InvalidInputError for anything else: who reads it may then rely on what an allocation
+    holds.
+    """
+    claims = _inflated(packed, tuple[PlannedClaim, ...]) if packed else ()
+    for claim in claims:
+        _check(claim)
+    return claims
+
+
+def _check(claim: PlannedClaim) -> None:
+    where = f"Gang: status.plan.packed: allocation of claim {claim.name[:_SHOWN]!r}"
+    try:
+        found = msgspec.convert(claim.allocation, _Allocation)
+    except msgspec.ValidationError as error:
+        raise InvalidInputError(f"{where}: {error}") from error
+    for result in (found.devices and found.devices.results) or ():
+        for name, amount in (result.consumed_capacity or {}).items():
+            try:
+                quantity.parse(amount)
+            except InvalidInputError as error:
+                raise InvalidInputError(f"{where}: {name[:_SHOWN]}: {error.message}") from error
 
 
 def folded(plan: Plan) -> Plan:
@@ -183,12 +266,13 @@ def folded(plan: Plan) -> Plan:
 def unfolded(plan: Plan) -> Plan:
     """A plan as it is worked with. Raises InvalidInputError for what `folded` did not make."""
     packed, fold, text = plan.packed.partition(_FOLD)
-    if not fold:
-        return plan
-    placed = _inflated(text, Placed)
-    return msgspec.structs.replace(
-        plan, pools=placed.pools, members=placed.members, held=placed.held, packed=packed
-    )
+    if fold:
+        placed = _inflated(text, Placed)
+        plan = msgspec.structs.replace(
+            plan, pools=placed.pools, members=placed.members, held=placed.held, packed=packed
+        )
+    check_times("status.plan", times_of(plan))
+    return plan
 
 
 def _deflated(found: Any) -> str:

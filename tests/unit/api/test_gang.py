@@ -88,7 +88,11 @@ def test_the_version_of_a_plan_is_always_written() -> None:
 
 
 CLAIMS = (
-    PlannedClaim(name="a", uid="1", allocation={"devices": {"results": [{"device": "gpu-0"}]}}),
+    PlannedClaim(
+        name="a",
+        uid="1",
+        allocation={"devices": {"results": [{"driver": "d", "pool": "p", "device": "gpu-0"}]}},
+    ),
     PlannedClaim(name="b", uid="2", allocation={}),
 )
 
@@ -127,6 +131,49 @@ def test_512_members_with_8_gpus_fit_into_an_object() -> None:
 def test_a_damaged_journal_is_told_and_never_half_read(packed: str) -> None:
     with pytest.raises(InvalidInputError, match=r"status\.plan\.packed"):
         unpack(packed)
+
+
+@pytest.mark.parametrize(
+    "allocation",
+    [
+        '{"devices": 3}',
+        '{"devices": {"results": "text"}}',
+        '{"devices": {"results": [{"driver": "d", "pool": "p"}]}}',
+        '{"devices": {"results": [{"driver": "d", "pool": ["p"], "device": "g"}]}}',
+        '{"devices": {"results": [{"driver": "d", "pool": "p", "device": "g", "shareID": 3}]}}',
+        '{"devices": {"results": [{"driver": "d", "pool": "p", "device": "g", "tolerations": [3]}]}}',
+    ],
+)
+def test_an_allocation_that_is_none_is_told_with_its_claim(allocation: str) -> None:
+    text = f'[{{"name": "c", "uid": "u", "allocation": {allocation}}}]'
+    with pytest.raises(InvalidInputError, match="packed: allocation of claim 'c'"):
+        unpack(base64.b64encode(zlib.compress(text.encode())).decode())
+
+
+def test_an_amount_that_is_none_is_told_with_its_claim() -> None:
+    result = {"driver": "d", "pool": "p", "device": "g", "consumedCapacity": {"memory": "much"}}
+    allocation = {"devices": {"results": [result]}}
+    with pytest.raises(InvalidInputError, match="allocation of claim 'c': memory: "):
+        unpack(pack([PlannedClaim(name="c", uid="u", allocation=allocation)]))
+
+
+@pytest.mark.parametrize(
+    "time", ["soon", "2026-11-29", "9999-12-31T23:59:59Z", "0001-01-01T00:00:00Z"]
+)
+def test_a_time_that_cannot_be_reckoned_with_is_as_good_as_no_status(time: str) -> None:
+    good = "2026-11-29T19:00:00Z"
+    plan = {"version": 1, "serial": 1, "step": "Hold", "since": good}
+    status = {"phase": "Waiting", "missingSince": good, "plan": plan}
+    kept = gang_of({"metadata": META, "spec": {"size": 1}, "status": status}).status
+    assert (kept.missing_since, kept.plan and kept.plan.version) == (good, PLAN_VERSION)
+    broken = gang_of(
+        {"metadata": META, "spec": {"size": 1}, "status": {**status, "missingSince": time}}
+    ).status
+    assert (broken.missing_since, broken.plan) == ("", kept.plan)
+    plan["since"] = time
+    spoiled = gang_of({"metadata": META, "spec": {"size": 1}, "status": status}).status
+    assert spoiled.plan is not None
+    assert not spoiled.plan.is_known
 
 
 def _plan(members: int, held: int = 0, packed: str = "") -> Plan:
