@@ -112,6 +112,8 @@ class Mirror(Generic[T]):
     def _see(self, event: WatchEvent) -> None:
         """Takes over what a watch brought, in the order in which it came."""
         revision = int(event.object["metadata"]["resourceVersion"])
+        if revision <= self._revision:
+            return  # A list that came in between has it, or the end of what it is about.
         if event.kind == "DELETED":
             key = _key(event.object)
             entry = self._entries.get(key)

@@ -1,11 +1,14 @@
 """What a process wrote itself is in its copy at once, whatever the watch has brought so far."""
 
 import asyncio
+import contextlib
+from collections.abc import AsyncGenerator
+from typing import Any
 
 from dragoon.kube.informer import Informer
 from dragoon.kube.memory import MemoryApi
 from dragoon.kube.mirror import Change
-from dragoon.kube.port import NODES, Object
+from dragoon.kube.port import NODES, Object, WatchEvent
 from tests.unit.kube.informing import Waits, node, running, seen, until
 
 
@@ -120,3 +123,38 @@ async def test_a_refresh_that_a_watch_has_overtaken_brings_nothing_back() -> Non
         held.lift()
         await refreshing
         assert informer.get("gone") is None
+
+
+class Slow(MemoryApi):
+    """An API server whose news are on their way until somebody lets them arrive."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.arrive = asyncio.Event()
+
+    async def watch(self, *arguments: Any, **options: Any) -> AsyncGenerator[WatchEvent, None]:
+        async with contextlib.aclosing(super().watch(*arguments, **options)) as stream:
+            async for event in stream:
+                await self.arrive.wait()
+                yield event
+
+
+async def test_news_that_a_refresh_has_overtaken_bring_nothing_back() -> None:
+    api = Slow()
+    informer: Informer[Object] = Informer(api, NODES)
+    changes: list[Change[Object]] = []
+    informer.subscribe(changes.append)
+    async with running(informer):
+        await informer.synced()
+        await api.create(NODES, {"metadata": {"name": "gone"}})
+        await api.delete(NODES, "gone")
+        await api.create(NODES, {"metadata": {"name": "there"}})
+        await informer.refresh()
+        api.arrive.set()
+        await until(lambda: informer.state.events == 3)
+        await api.create(NODES, {"metadata": {"name": "later"}})
+        await until(lambda: informer.get("later"))
+    assert [(change.key.name, change.new is None) for change in changes] == [
+        ("there", False),
+        ("later", False),
+    ]
