@@ -1,6 +1,7 @@
 """What the chart installs: rights, hardening, paths, classes, policies; and what it refuses."""
 
 import json
+import re
 from collections.abc import Callable, Iterator
 from subprocess import CompletedProcess
 from typing import Any
@@ -216,6 +217,17 @@ def test_an_older_kubernetes_gets_what_works_there(render: Render) -> None:
     policies = of_kind(newer, "MutatingAdmissionPolicy")
     assert all("void-visible-devices" in one["metadata"]["name"] for one in policies)
     assert policies
+
+
+def test_the_page_says_what_to_set_for_an_older_kubernetes(render: Render) -> None:
+    page = (REPOSITORY / "docs/compatibility.md").read_text("utf-8")
+    rows = re.findall(r"^\| (1\.\d+(?:\.\d+)?)[^|]*\|[^|]*\|([^|]*)\|", page, re.MULTILINE)
+    assert [version for version, _ in rows] == ["1.35", "1.36.0", "1.36.2", "1.36.4", "1.37"]
+    for version, values in rows:
+        wanted = re.findall(r"`([^`]+)`", values)
+        kubernetes = version if version.count(".") == 2 else f"{version}.0"
+        flags = [part for value in wanted for part in ("--set", value)]
+        assert of_kind(render(*flags, kubernetes=kubernetes), "DaemonSet"), version
 
 
 Template = Callable[..., CompletedProcess[str]]
