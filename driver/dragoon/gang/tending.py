@@ -85,6 +85,9 @@ class Tending:
             try:
                 about = self._about_event if key.kind == "event" else self._about_claim
                 await self._act(key, about(key))
+            except Exception:  # noqa: BLE001 - one pod must not cost the others
+                self._queue.add_at(key, self._clock() + _AGAIN_S)
+                _log.exception("tending failed unexpectedly", about="/".join(key))
             finally:
                 self._queue.done(key)
 

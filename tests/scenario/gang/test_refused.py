@@ -3,7 +3,9 @@
 from typing import Any
 
 from dragoon.api.device_status import EVICT, REPORT
-from dragoon.kube.port import CLAIMS, PODS
+from dragoon.gang import nudging
+from dragoon.gang.protocol.executing import ANNOTATION_NUDGED
+from dragoon.kube.port import CLAIMS, EVENTS, PODS
 from tests.scenario.gang.bed import SPACE, Bed, until
 from tests.scenario.gang.standins import devices_of
 from tests.scenario.pluginbed import DRIVER
@@ -68,3 +70,42 @@ async def test_where_only_a_report_is_wanted_nothing_is_evicted() -> None:
         # The second shows that the first was looked at: claims are taken in their order.
         await until("the other one is evicted", lambda: evictions(bed) == ["e-0"])
         assert "r-0" in await pods(bed)
+
+
+async def test_an_event_that_cannot_be_read_costs_only_itself() -> None:
+    async with Bed(nodes=1).up() as bed, bed.controller() as controller:
+        for name, count in (("odd", "many"), ("good", 1)):
+            await bed.job(name, 1)
+            await bed.phase(name, "Running")
+            await fails_to_prepare(bed, f"{name}-0", count)
+        await until("the other pod's kubelet is woken", lambda: is_woken(bed, "good-0"))
+        ends = controller.metrics.registry.get_sample_value(
+            "dragoon_part_restarts_total", {"part": "tending"}
+        )
+        assert not ends
+
+
+async def fails_to_prepare(bed: Bed, pod: str, count: Any) -> None:
+    """As the pod's kubelet says it. count: how often that happened."""
+    uid = (await bed.api.get(PODS, pod, namespace=SPACE))["metadata"]["uid"]
+    await bed.api.create(
+        EVENTS,
+        {
+            "apiVersion": EVENTS.api_version,
+            "kind": EVENTS.kind,
+            "metadata": {"name": pod, "namespace": SPACE},
+            "reason": nudging.REASON,
+            "regarding": {"kind": "Pod", "name": pod, "namespace": SPACE, "uid": uid},
+            "deprecatedCount": count,
+            "type": "Warning",
+            "eventTime": "2026-11-29T19:00:00.000000Z",
+            "reportingController": "kubelet",
+            "reportingInstance": "n0",
+            "action": "Preparing",
+        },
+    )
+
+
+async def is_woken(bed: Bed, pod: str) -> bool:
+    meta = (await bed.api.get(PODS, pod, namespace=SPACE))["metadata"]
+    return ANNOTATION_NUDGED in (meta.get("annotations") or {})

@@ -82,7 +82,8 @@ class Arbiter:
         self._work.set()
 
     async def run(self) -> None:
-        """Watches until cancelled."""
+        """Watches until cancelled; what a run before this one was cut off at is looked at first."""
+        self._work.set()
         while True:
             await self._work.wait()
             self._work.clear()
@@ -93,8 +94,8 @@ class Arbiter:
     async def look(self) -> bool:
         """Looks at what changed and acts; whether anything is contended now."""
         pools = dict.fromkeys((*self._dirty, *(one.pool for one in self._known)))
-        self._dirty.clear()
         found = contentions(self._cluster.snapshot(), pools)
+        self._dirty.clear()
         for one in found:
             if one not in self._known:
                 _log.error(
