@@ -233,3 +233,31 @@ async def test_a_class_that_is_no_name_is_told_and_reaches_nobody() -> None:
         await bed.job("big", 4, template="pair", annotations=wrong)
         assert "found '../../x'" in await told(bed, "big", "False", "BadClass")
         assert not await requests(bed)
+
+
+async def test_a_request_of_another_namespace_that_names_the_gang_is_not_its_own() -> None:
+    async with cluster() as bed:
+        asking = bed.api.faults.hang(
+            verb="create",
+            resource=PROVISIONING_REQUESTS,
+            when=lambda call: call.namespace == SPACE,
+        )
+        await bed.job("big", 4, template="pair", annotations=ASKS)
+        await asking.reached.wait()
+        gang = await bed.see("big")
+        assert gang is not None
+        owner = {"apiVersion": GANGS.api_version, "kind": GANGS.kind, "name": "big"}
+        foreign = {
+            "apiVersion": PROVISIONING_REQUESTS.api_version,
+            "kind": PROVISIONING_REQUESTS.kind,
+            "metadata": {
+                "name": "foreign",
+                "namespace": "other",
+                "ownerReferences": [owner | {"uid": gang.uid}],
+            },
+            "spec": {"provisioningClassName": ATOMIC, "podSets": []},
+        }
+        await bed.api.create(PROVISIONING_REQUESTS, foreign)
+        asking.lift()
+        await says(bed, await asked(bed), "Accepted")
+        await told(bed, "big", "Unknown", "Accepted")

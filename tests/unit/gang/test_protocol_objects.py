@@ -61,7 +61,9 @@ def test_rules_of_others_are_not_ours() -> None:
     assert rule_facts(raw) is None
 
 
-@pytest.mark.parametrize("text", ["", "no json", "{}", '[["one"]]', "[[1, 2, 3]]"])
+@pytest.mark.parametrize(
+    "text", ["", "no json", "{}", '[["one"]]', "[[1, 2, 3]]", "[" * 100_000, "9" * 100_000]
+)
 def test_an_edited_annotation_names_no_claims(text: str) -> None:
     raw = rule_body(_rule())
     raw["metadata"] |= {

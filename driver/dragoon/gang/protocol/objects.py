@@ -84,7 +84,7 @@ def rule_facts(raw: Raw) -> RuleFacts | None:
 def _claims(text: str) -> tuple[Ref, ...]:
     try:
         found = json.loads(text or "[]")
-    except ValueError:
+    except (ValueError, RecursionError):
         return ()
     if not isinstance(found, list):
         return ()

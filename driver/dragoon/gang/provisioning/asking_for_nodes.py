@@ -93,7 +93,7 @@ class Provisioning:
     def _asked(self, gang: GangObject) -> tuple[Raw, ...]:
         informer = self._copies.informers.get(PROVISIONING_REQUESTS)
         found = () if informer is None else informer.values()
-        return tuple(one for one in found if gang.uid in _owners(one))
+        return tuple(one for one in found if _is_owned(one, gang))
 
     async def _withdraw(self, namespace: str, name: str, uid: str) -> None:
         try:
@@ -123,11 +123,13 @@ class Provisioning:
         found = None
         if key is not None and informer is not None:
             found = informer.get(key.name, key.namespace)
-        owners = None if found is None else _owners(found)
         for gang in self._world.copies.gangs.values():
-            if owners is None or gang.uid in owners:
+            if found is None or _is_owned(found, gang):
                 self._changed(FamilyKey(gang.namespace, gang.group))
 
 
-def _owners(raw: Raw) -> set[str]:
-    return {str(one.get("uid")) for one in raw["metadata"].get("ownerReferences") or ()}
+def _is_owned(raw: Raw, gang: GangObject) -> bool:
+    """Whether a request was made for a gang: of another namespace it says so in vain."""
+    meta = raw["metadata"]
+    owners = (one.get("uid") for one in meta.get("ownerReferences") or ())
+    return meta.get("namespace") == gang.namespace and gang.uid in owners
