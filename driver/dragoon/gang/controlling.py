@@ -107,10 +107,11 @@ class GangController:
 
         In the order of the queue: the first one takes its turn at the planner first.
         """
-        line = self._looker.line
-        line.room(freed)
-        woken = [gang for gang in self._world.copies.gangs.values() if line.is_woken(gang.uid)]
-        for gang in sorted(woken, key=self._rank):
+        woken = self._looker.line.room(freed)
+        if not woken:
+            return
+        gangs = (gang for gang in self._world.copies.gangs.values() if gang.uid in woken)
+        for gang in sorted(gangs, key=self._rank):
             self.changed(FamilyKey(gang.namespace, gang.group))
 
     def _rank(self, gang: GangObject) -> Rank:

@@ -23,20 +23,23 @@ class Line:
         self._pace = pace
         self._clock = clock
 
-    def room(self, freed: Freed) -> None:
-        """Devices or nodes may have become free: gangs that this matters to are to be planned."""
-        for memory in self._memories.values():
+    def room(self, freed: Freed) -> frozenset[str]:
+        """Devices or nodes may have become free: gangs that this matters to are to be planned.
+
+        The UIDs of those that have to be looked at for that: not of who was woken before and was not
+        planned since. Pods end all the time, and thousands of gangs may wait.
+        """
+        found: set[str] = set()
+        for uid, memory in self._memories.items():
             concerned = freed.matters(memory.concern, never=memory.is_hopeless)
             if not concerned or memory.faulty:
                 continue
             memory.room_at = self._clock()
             if not memory.woken:
                 memory.woken, memory.woken_at = True, memory.room_at
-
-    def is_woken(self, uid: str) -> bool:
-        """Whether the gang was found to have no room, and there may be some now."""
-        memory = self._memories.get(uid)
-        return memory is not None and memory.is_refused and memory.woken
+                if memory.is_refused:
+                    found.add(uid)
+        return frozenset(found)
 
     def waits(self, uid: str) -> bool:
         """Whether the gang has no room, and may have some one day without another fleet."""

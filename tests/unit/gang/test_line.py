@@ -31,6 +31,18 @@ class Scene:
         self.high.planned_at = self.clock.now()
 
 
+def test_who_is_woken_is_looked_at_once_until_it_has_been_planned() -> None:
+    scene = Scene()
+    assert scene.line.room(FLEET) == {"low", "high"}
+    assert scene.line.room(FLEET) == frozenset()
+    scene.high_is_planned_in_vain()
+    assert scene.line.room(FLEET) == {"high"}
+    # While the planner thinks, its answer is waited for: whoever asked it asks again by itself.
+    scene.low.woken, scene.low.proposal = False, None
+    assert scene.line.room(FLEET) == frozenset()
+    assert scene.low.woken
+
+
 def test_the_better_one_is_planned_first() -> None:
     scene = Scene()
     scene.line.room(FLEET)
