@@ -57,16 +57,41 @@ def tls_context(
     return context
 
 
+def is_url(text: str) -> bool:
+    """Whether it is a URL with http:// or https://, a host, and a port that there is."""
+    try:
+        url = urlsplit(text)
+        # Reading a port raises where it is out of range.
+        return text.startswith(("http://", "https://")) and bool(url.hostname) and url.port != 0
+    except ValueError:
+        return False
+
+
+def proxy_at(text: str, where: str) -> str:
+    """The URL of a proxy; without a scheme it is http, as for client-go and curl.
+
+    Raises ConfigError, which does not show the text: a password may stand in it.
+    """
+    url = text if "://" in text else f"http://{text}"
+    if not is_url(url):
+        raise ConfigError(
+            f"{where}: found a proxy of another form, allowed is HOST:PORT or a URL with http:// "
+            "or https://"
+        )
+    return url
+
+
 def proxy_of_environment(server: str) -> str | None:
     """The proxy that HTTPS_PROXY, HTTP_PROXY and NO_PROXY give for a server.
 
     Found once: asked for every request, as aiohttp does, it costs more than the rest of the
-    request.
+    request. Raises ConfigError.
     """
     url = urlsplit(server)
     if not url.hostname or proxy_bypass(url.hostname):
         return None
-    return getproxies().get(url.scheme)
+    found = getproxies().get(url.scheme)
+    return proxy_at(found, f"environment variable {url.scheme.upper()}_PROXY") if found else None
 
 
 class TokenFile:

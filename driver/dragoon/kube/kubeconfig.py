@@ -4,9 +4,9 @@ The only module that imports `kubernetes`.
 """
 
 import os
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import yaml
 from kubernetes.aio.client.configuration import Configuration
@@ -15,8 +15,34 @@ from kubernetes.aio.config.kube_config import load_kube_config
 
 from dragoon.api.decoding import NOT_YAML
 from dragoon.errors import ApiForbiddenError, ConfigError, InvalidInputError
-from dragoon.kube.access import Access, TokenFile, proxy_of_environment, tls_context
+from dragoon.kube.access import (
+    Access,
+    TokenFile,
+    is_url,
+    proxy_at,
+    proxy_of_environment,
+    tls_context,
+)
 from dragoon.reading import text_of
+
+_PARTS: Final = {
+    "clusters": (
+        "cluster",
+        (
+            *("server", "proxy-url", "tls-server-name"),
+            *("certificate-authority", "certificate-authority-data"),
+        ),
+    ),
+    "contexts": ("context", ("cluster", "user", "namespace")),
+    "users": (
+        "user",
+        (
+            *("token", "tokenFile", "username", "password"),
+            *("client-certificate", "client-certificate-data", "client-key", "client-key-data"),
+        ),
+    ),
+}
+"""Of each list what an entry has beside its name, and which fields of that are text."""
 
 
 async def access_from(listed: str, origin: str) -> Access:
@@ -43,7 +69,7 @@ async def access_from(listed: str, origin: str) -> Access:
     except (ConfigException, OSError, ValueError, TypeError, AttributeError, KeyError) as error:
         raise ConfigError(f"{origin}: {listed}: {error}") from error
     server = str(configuration.host)
-    if not server.startswith(("http://", "https://")):
+    if not is_url(server):
         raise ConfigError(
             f"{origin}: {listed}: cluster.server: found {configuration.host!r}, allowed is a URL "
             "with http:// or https://"
@@ -64,7 +90,9 @@ async def access_from(listed: str, origin: str) -> Access:
         tls_name=configuration.tls_server_name,
         authorization=authorization,
         renew=renew,
-        proxy=configuration.proxy or proxy_of_environment(server),
+        proxy=proxy_at(configuration.proxy, f"{origin}: {listed}: cluster.proxy-url")
+        if configuration.proxy
+        else proxy_of_environment(server),
     )
 
 
@@ -80,7 +108,7 @@ def _credentials(
     def header() -> str:
         return str(configuration.api_key.get("BearerToken") or "")
 
-    if "exec" not in user:
+    if not user.get("exec"):
         return header, None
     if not header() and not configuration.cert_file:
         # The loader only logs what went wrong.
@@ -110,9 +138,26 @@ def _check(path: Path) -> None:
         ) from error
     if not isinstance(found, dict):
         raise ConfigError(f"{path}: found {type(found).__name__}, a kubeconfig is a mapping")
-    for field in ("clusters", "contexts", "users"):
+    _check_part(f"{path}", found, ("current-context",))
+    for field, (part, texts) in _PARTS.items():
         entries = found.get(field) or []
         if not isinstance(entries, list) or not all(isinstance(each, dict) for each in entries):
             raise ConfigError(
                 f"{path}: {field}: found {entries!r:.80}, allowed is a list of mappings"
             )
+        for number, entry in enumerate(entries):
+            _check_part(f"{path}: {field}[{number}].{part}", entry.get(part), texts)
+
+
+def _check_part(where: str, part: Any, texts: Iterable[str]) -> None:
+    """Values are not shown: credentials are among them."""
+    if part is None:
+        return
+    if not isinstance(part, dict):
+        raise ConfigError(f"{where}: found {type(part).__name__}, allowed is a mapping")
+    for name in texts:
+        value = part.get(name)
+        if value is not None and not isinstance(value, str):
+            raise ConfigError(f"{where}.{name}: found {type(value).__name__}, allowed is text")
+    if "exec" in part:
+        _check_part(f"{where}.exec", part["exec"] or {}, ("command",))

@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from dragoon.errors import ApiForbiddenError, ApiUnavailableError, ConfigError
-from dragoon.kube.access import TokenFile
+from dragoon.kube.access import TokenFile, proxy_at, proxy_of_environment
 from dragoon.kube.connecting import connect
 from dragoon.kube.memory import MemoryApi
 from dragoon.kube.port import NODES
@@ -124,6 +124,67 @@ async def test_a_broken_file_is_a_config_error_that_names_it(
     with pytest.raises(ConfigError, match=complaint) as caught:
         await connect(path)
     assert str(path) in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("cluster", "user", "told"),
+    [
+        ({"server": "http://[::1"}, {}, "cluster.server: found 'http://[::1', allowed is a URL"),
+        ({"server": "http://a:99999"}, {}, "cluster.server: found 'http://a:99999', allowed is a"),
+        ({"server": "https://"}, {}, "cluster.server: found 'https:', allowed is a URL"),
+        ({"server": 7}, {}, "clusters[0].cluster.server: found int, allowed is text"),
+        ({"tls-server-name": 7}, {}, "cluster.tls-server-name: found int, allowed is text"),
+        ({"proxy-url": "bad://x"}, {}, "cluster.proxy-url: found a proxy of another form"),
+        ({"proxy-url": "http://a:b@c:99999"}, {}, "proxy-url: found a proxy of another form"),
+        ({}, {"token": 12345}, "users[0].user.token: found int, allowed is text"),
+        ({}, {"exec": 7}, "users[0].user.exec: found int, allowed is a mapping"),
+        ({}, {"exec": {"command": ["x"]}}, "user.exec.command: found list, allowed is text"),
+    ],
+)
+async def test_a_value_of_another_form_is_named_and_no_secret_is_shown(
+    tmp_path: Path, cluster: dict[str, Any], user: dict[str, Any], told: str
+) -> None:
+    path = kubeconfig(tmp_path / "k", {"server": "http://127.0.0.1:1", **cluster}, user)
+    with pytest.raises(ConfigError) as caught:
+        await connect(path)
+    assert told in caught.value.message
+    assert str(path) in caught.value.message
+    assert "12345" not in caught.value.message
+    assert "a:b@" not in caught.value.message
+
+
+async def test_an_exec_plugin_of_nothing_is_none(tmp_path: Path) -> None:
+    await (
+        await connect(kubeconfig(tmp_path / "k", {"server": "http://a"}, {"exec": None}))
+    ).close()
+
+
+@pytest.mark.parametrize(
+    ("given", "meant"),
+    [
+        ("proxy.example:3128", "http://proxy.example:3128"),
+        ("http://u:p@proxy.example:3128", "http://u:p@proxy.example:3128"),
+        ("https://proxy.example", "https://proxy.example"),
+    ],
+)
+def test_a_proxy_without_a_scheme_is_http_as_for_kubectl(given: str, meant: str) -> None:
+    assert proxy_at(given, "HTTPS_PROXY") == meant
+
+
+def test_the_environment_names_a_proxy_in_the_same_forms(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("no_proxy", raising=False)
+    monkeypatch.delenv("NO_PROXY", raising=False)
+    monkeypatch.setenv("https_proxy", "proxy.example:3128")
+    assert proxy_of_environment("https://api.example:6443") == "http://proxy.example:3128"
+    monkeypatch.setenv("https_proxy", "socks5://proxy.example")
+    with pytest.raises(ConfigError, match="environment variable HTTPS_PROXY: found a proxy"):
+        proxy_of_environment("https://api.example:6443")
+
+
+@pytest.mark.parametrize("given", ["socks5://a:1", "http://a:99999", "http://", "://", ":", "[::"])
+def test_a_proxy_of_another_form_is_refused(given: str) -> None:
+    with pytest.raises(ConfigError, match="HTTPS_PROXY: found a proxy of another form"):
+        proxy_at(given, "HTTPS_PROXY")
 
 
 async def test_a_missing_file_is_a_config_error(tmp_path: Path) -> None:
