@@ -15,6 +15,7 @@ from dragoon.gpu.mig import MigInstance
 from dragoon.gpu.model import PciAddress
 from dragoon.gpu.naming import mig_name, shared_name, whole_name
 from dragoon.kube.port import Object
+from dragoon.publish import attributes
 from dragoon.publish.attributes import Facts
 from dragoon.publish.card import Card, Division
 from dragoon.publish.choosing import Wishes, choose, wanted_places
@@ -132,9 +133,14 @@ def _ledger(facts: Facts, division: Division | None, extent: _Extent) -> Ledger 
 
 
 def _as_published(leaving: Mapping[str, Object], built: set[str], card: Card) -> Iterator[Device]:
-    """Devices of which the card itself says nothing any more: as they were, with its taints."""
+    """Devices of which the card itself says nothing any more: as they were, with its taints.
+
+    Without attributes that this version does not know: another version, or somebody else, may have
+    written them, and a device that is left out takes no counters.
+    """
     total = card.ledger.total if card.ledger else None
     for name, raw in leaving.items():
         if name not in built:
             device = Device.of(raw, total)
-            yield replace(device, taints=card.taints)
+            known, _ = attributes.valid(device.attributes)
+            yield replace(device, attributes=known, taints=card.taints)

@@ -24,8 +24,9 @@ class Division:
 
     @property
     def width(self) -> int:
-        """Memory slices of the card."""
-        return max((place.start + place.size for _, place in self.places), default=0)
+        """Memory slices of the card, as far as anything shows them."""
+        seen = [place for _, place in self.places] + [one.placement for one in self.foreign]
+        return max((place.start + place.size for place in seen), default=0)
 
 
 @dataclass(frozen=True, slots=True)

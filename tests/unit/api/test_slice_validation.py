@@ -176,6 +176,11 @@ def test_a_finding_says_where_what_and_what_is_allowed() -> None:
     assert str(finding) == "spec.nodeName: found 'node_a', allowed is a DNS subdomain"
 
 
+def test_findings_about_anything_can_be_told_once() -> None:
+    odd = slice_(devices=[device(0, attributes={"a": {"strings": ["x"]}})])
+    assert len(dict.fromkeys((*check_slice(odd), *check_slice(odd)))) == len(check_slice(odd)) > 0
+
+
 def test_one_name_in_two_slices_of_a_pool_is_told() -> None:
     slices = [slice_(), slice_(devices=[device(1), device(0)])]
     assert all(check_slice(each) == () for each in slices)

@@ -14,6 +14,7 @@ from dragoon.publish.card import Division
 from dragoon.publish.choosing import Wishes
 from dragoon.publish.device import Taint
 from dragoon.publish.devices import Devices, build
+from dragoon.publish.offer import Offer
 from dragoon.publish.slices import render
 from tests.unit.publish.divided import GIB, OFF, ON, divisible, division, instance
 from tests.unit.publish.nodes import DRIVER, NODE, address, attribute, gpu
@@ -261,6 +262,15 @@ def test_c21_instances_of_an_administrator_are_published_as_found() -> None:
     assert "2 MIG instances of somebody else" in found.problems[0]
 
 
+def test_an_instance_on_a_card_that_offered_nothing_when_it_was_asked_costs_nobody() -> None:
+    """Somebody turned MIG on and made it between the two questions."""
+    foreign = (instance("dgx-h100", "3g.40gb", 4),)
+    known = division(foreign=foreign)
+    known = replace(known, card=replace(known.card, profiles=(), resetless=False))
+    devices = raw(of(divisible(), known))
+    assert set(devices) == {WHOLE, f"{WHOLE}-shared"}
+
+
 def test_a_form_that_leaves_stays_with_a_taint_and_its_counters() -> None:
     before = of(known=division())
     held = f"{WHOLE}-mig-3g40gb-4"
@@ -291,6 +301,20 @@ def test_c20_an_instance_of_an_administrator_that_is_gone_stays_while_it_must() 
     device = raw(after)[there]
     assert keys(device) == {names.TAINT_FORM_WITHDRAWN}
     assert device["attributes"] == raw(before)[there]["attributes"]
+
+
+def test_a_device_that_leaves_is_published_without_what_this_version_does_not_know() -> None:
+    """Another version, or somebody who edited the slice, gave it an attribute of another kind."""
+    before = raw(of(divisible(mode=ON), division(mode=ON)))
+    held = f"{WHOLE}-mig-3g40gb-4"
+    before[held]["attributes"]["neighbours"] = {"strings": ["a", "b"]}
+    # MIG cannot be read now: the device is taken from what was published.
+    found = of(divisible(mode=ON), None, last_seen=before, kept=[held])
+    offered, findings = Offer(found.devices, found.counter_sets).usable()
+    assert findings == ()
+    (device,) = (one for one in offered.devices if one.name == held)
+    assert "neighbours" not in device.attributes
+    assert device.attributes["profile"] == before[held]["attributes"]["profile"]
 
 
 def test_what_somebody_else_taints_is_tainted_in_every_form() -> None:

@@ -11,6 +11,8 @@ from dragoon.gpu.nvml.links import read_links
 from dragoon.gpu.pci import Roots, seat
 from dragoon.gpu.words import ARCHITECTURES, BRANDS
 
+_LAST_BUS, _LAST_DEVICE = 0xFF, 0x1F  # of a PCI domain
+
 
 def look_at(index: int, roots: Roots) -> Gpu | LostGpu:
     """Reads everything that the inventory knows of the card with this NVML index.
@@ -58,8 +60,13 @@ def _describe(
 
 
 def read_address(handle: object) -> PciAddress:
-    """Where the card of that handle is. Raises what pynvml raises."""
+    """Where the card of that handle is.
+
+    Raises what pynvml raises, and ValueError for what is no address: names are made from it.
+    """
     info = pynvml.nvmlDeviceGetPciInfo_v3(handle)
+    if info.bus > _LAST_BUS or info.device > _LAST_DEVICE:
+        raise ValueError(f"bus {info.bus:#x}, device {info.device:#x}")
     return PciAddress(info.domain, info.bus, info.device)
 
 

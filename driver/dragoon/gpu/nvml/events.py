@@ -176,7 +176,7 @@ def _asked(handle: Any) -> PciAddress | None:
     """Where a card is that was not there when listening began; a lost one does not say it."""
     try:
         return read_address(handle)
-    except pynvml.NVMLError:
+    except (pynvml.NVMLError, ValueError):
         return None
 
 

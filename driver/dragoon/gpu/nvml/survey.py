@@ -83,4 +83,7 @@ def _placements(handle: object, identity: int) -> list[tuple[int, int]]:
     ask(None, pynvml.byref(count))
     array = (pynvml.c_nvmlGpuInstancePlacement_t * count.value)()
     ask(pynvml.byref(array), pynvml.byref(count))
-    return sorted((place.start, place.size) for place in array[: count.value])
+    found = sorted((place.start, place.size) for place in array[: count.value])
+    if not all(size for _, size in found):
+        raise ValueError("a placement of no memory slice")
+    return found

@@ -1,0 +1,75 @@
+"""Numbers from a driver that cannot be: they cost the card that said them."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dragoon.errors import HardwareError
+from dragoon.gpu.nvml import NvmlGpus
+from dragoon.gpu.sim.codes import target
+from dragoon.gpu.sim.hardware import Hardware
+from dragoon.gpu.sim.library import SimulatedLibrary
+from dragoon.gpu.sim.profiles import find_machine
+
+PCI_INFO = "nvmlDeviceGetPciInfo_v3"
+PLACEMENTS = "nvmlDeviceGetGpuInstancePossiblePlacements_v2"
+
+
+class Nonsense:
+    """A library of which one symbol has its answer spoilt."""
+
+    def __init__(self, library: SimulatedLibrary, symbol: str, spoil: Callable[..., None]) -> None:
+        self._library = library
+        self._symbol = symbol
+        self._spoil = spoil
+
+    def __getattr__(self, symbol: str) -> Any:
+        function = getattr(self._library, symbol)
+        if symbol != self._symbol:
+            return function
+
+        def spoilt(*arguments: Any) -> int:
+            code = int(function(*arguments))
+            self._spoil(*arguments)
+            return code
+
+        return spoilt
+
+
+def machine(folder: Path, symbol: str, spoil: Callable[..., None]) -> NvmlGpus:
+    hardware = Hardware.installed(folder / "machine.json", find_machine("dgx-h100"), "node")
+    library = Nonsense(SimulatedLibrary(hardware), symbol, spoil)
+    return NvmlGpus(hardware.roots, stand_in=library)
+
+
+@pytest.mark.parametrize(("member", "value"), [("bus", 0x100), ("bus", 2**32 - 1), ("device", 32)])
+def test_an_address_that_no_bus_has_names_no_device(
+    tmp_path: Path, member: str, value: int
+) -> None:
+    def spoil(_: Any, reference: Any) -> None:
+        info = target(reference)
+        if info.bus == 0x11:
+            setattr(info, member, value)
+
+    gpus = machine(tmp_path, PCI_INFO, spoil)
+    found = gpus.inventory()
+    gpus.close()
+    assert len(found.gpus) == 7
+    (lost,) = found.lost
+    assert str(lost.address) == "0000:11:00.0", "the kernel still says where it is"
+    assert "PCI address" in lost.reason
+
+
+def test_a_placement_of_no_size_leaves_the_profiles_unread(tmp_path: Path) -> None:
+    def spoil(_: Any, __: Any, array: Any, count: Any) -> None:
+        if array is not None:
+            for place in array._obj[: target(count).value]:
+                place.size = 0
+
+    gpus = machine(tmp_path, PLACEMENTS, spoil)
+    card = gpus.inventory().gpus[0]
+    with pytest.raises(HardwareError, match="MIG placements: cannot be read"):
+        gpus.mig.card(card.address)
+    gpus.close()
