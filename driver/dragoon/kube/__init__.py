@@ -6,7 +6,7 @@ asks it through `transport` and reads `answers` (`mending`). `memory` is an API 
 process for tests and the demo (its parts: `store`, `writing`, `writes`, `traits`, `claimrules`,
 `patching`, `selecting`, `faults`), `serving` puts it behind HTTP (`http_requests`, `streaming`).
 `informer` keeps a local copy (`mirror`) that follows a watch, `events` tells users what happened,
-`rights` asks who may do what.
+`budget` bounds writes of what may change for ever, `rights` asks who may do what.
 
 May import: dragoon.api, dragoon.errors. Only this package imports `kubernetes`, and of it only the
 aio configuration and auth: typed models drop unknown fields. Only `kubeconfig` imports it at all,

@@ -16,6 +16,7 @@ from typing import Final, NamedTuple
 
 from dragoon.errors import ApiConflictError, ApiNotFoundError, DragoonError
 from dragoon.kube.backoff import Backoff
+from dragoon.kube.budget import Budget
 from dragoon.kube.port import EVENTS, Api, Object
 
 log = logging.getLogger(__name__)
@@ -55,22 +56,6 @@ class _Series:
     written: int = 0
 
 
-@dataclass(slots=True)
-class _Bucket:
-    """How many writes an object has left: fills by one every _REFILL_S, up to _BURST."""
-
-    tick: float
-    tokens: float = _BURST
-
-    def take(self, now: float) -> bool:
-        self.tokens = min(_BURST, self.tokens + (now - self.tick) / _REFILL_S)
-        self.tick = now
-        if self.tokens < 1:
-            return False
-        self.tokens -= 1
-        return True
-
-
 class EventRecorder:
     """Records events. component: the reporting controller; instance: this process (pod or node).
 
@@ -94,7 +79,7 @@ class EventRecorder:
         self._clock = clock
         self._sleep = sleep
         self._series: OrderedDict[_Key, _Series] = OrderedDict()
-        self._buckets: OrderedDict[str, _Bucket] = OrderedDict()
+        self._budgets: OrderedDict[str, Budget] = OrderedDict()
         self._waiting: OrderedDict[_Key, None] = OrderedDict()
         self._work = asyncio.Event()
         self._idle = asyncio.Event()
@@ -192,11 +177,14 @@ class EventRecorder:
             await self._api.create(EVENTS, event)
 
     def _allowed(self, uid: str) -> bool:
-        bucket = self._buckets.setdefault(uid, _Bucket(self._clock()))
-        self._buckets.move_to_end(uid)
-        while len(self._buckets) > _KNOWN:
-            self._buckets.popitem(last=False)
-        return bucket.take(self._clock())
+        budget, now = self._budgets.setdefault(uid, Budget(_BURST, _REFILL_S)), self._clock()
+        self._budgets.move_to_end(uid)
+        while len(self._budgets) > _KNOWN:
+            self._budgets.popitem(last=False)
+        if budget.wait(now):
+            return False
+        budget.take(now)
+        return True
 
 
 def _reference(found: Object) -> Object:

@@ -13,6 +13,7 @@ import structlog
 
 from dragoon.errors import ApiInvalidError, ApiNotFoundError, DragoonError
 from dragoon.kube.backoff import Backoff
+from dragoon.kube.budget import Budget
 from dragoon.kube.informer import Informer
 from dragoon.kube.mirror import Change
 from dragoon.kube.port import SLICES, Api, Object
@@ -21,7 +22,7 @@ from dragoon.publish.comparing import Difference
 from dragoon.publish.keepable import Keepable, keepable
 from dragoon.publish.offer import Offer
 from dragoon.publish.own_node import OwnNode
-from dragoon.publish.pacing import Budget, Due, Pace
+from dragoon.publish.pacing import Due, Pace
 from dragoon.publish.probing import Support, concerned
 from dragoon.publish.reconciling import (
     Adoption,

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from dragoon.publish.pacing import Budget, Due
+from dragoon.publish.pacing import Due
 
 
 @pytest.fixture
@@ -52,24 +52,3 @@ async def test_nobody_is_woken_while_closed_and_the_request_is_kept(due: Due) ->
     due.open(True)
     async with asyncio.timeout(60):
         await waiter
-
-
-def test_a_budget_gives_a_burst_and_then_a_turn_each_rest() -> None:
-    budget, now, taken = Budget(3, 10.0), 100.0, []
-    for _ in range(6):
-        now += budget.wait(now)
-        budget.take(now)
-        taken.append(now)
-    assert taken == [100.0, 100.0, 100.0, 110.0, 120.0, 130.0]
-
-
-def test_turns_that_were_not_used_come_back_up_to_the_burst() -> None:
-    budget = Budget(2, 10.0)
-    for _ in range(2):
-        budget.take(0.0)
-    assert budget.wait(0.0) == 10.0
-    assert budget.wait(10.0) == 0.0
-    for _ in range(2):
-        assert budget.wait(1000.0) == 0.0
-        budget.take(1000.0)
-    assert budget.wait(1000.0) == 10.0

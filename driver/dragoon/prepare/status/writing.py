@@ -22,6 +22,7 @@ from dragoon.api.claims import ClaimRef
 from dragoon.api.device_status import REPORT
 from dragoon.errors import ApiNotFoundError, ApiUnavailableError, DragoonError
 from dragoon.kube.backoff import Backoff
+from dragoon.kube.budget import Budget
 from dragoon.kube.events import WARNING, EventRecorder
 from dragoon.kube.port import CLAIMS, Api, Object
 from dragoon.prepare.clock import Clock, LoopClock
@@ -56,13 +57,15 @@ class Pace:
     prepared_s: after a success, so that a burst of pods is answered first. released_s: after an
     unprepare; most claims are deallocated by then, and the API server has removed the entries.
     retry_s, refused_s: the longest pause after a failure that may pass, and after one that will
-    not.
+    not. burst, rest_s: so many marks of a claim are written as they come, then one each rest_s.
     """
 
     prepared_s: float = 0.2
     released_s: float = 30.0
     retry_s: float = 60.0
     refused_s: float = 600.0
+    burst: int = 10
+    rest_s: float = 60.0
 
 
 @dataclass(slots=True)
@@ -71,6 +74,7 @@ class _Page:
 
     ref: ClaimRef
     backoff: Backoff
+    budget: Budget
     refused: Refused | None = None
     released: bool = False
     marks: dict[str, tuple[Mark, ...]] = field(default_factory=dict)
@@ -190,12 +194,14 @@ class StatusWriter:
                 page = self._page(claim)
                 if page.marks.get(type_, ()) != marks:
                     page.marks[type_] = marks
-                    self._plan(page, 0.0)
+                    self._plan_marks(page)
 
     def _page(self, claim: ClaimRef) -> _Page:
         page = self._pages.get(claim.uid)
         if page is None:
-            page = _Page(claim, Backoff(first=0.1, limit=self._pace.retry_s))
+            pace = self._pace
+            budget = Budget(pace.burst, pace.rest_s)
+            page = _Page(claim, Backoff(first=0.1, limit=pace.retry_s), budget)
             self._pages[claim.uid] = page
         self._pages.move_to_end(claim.uid)
         while len(self._pages) > _KNOWN:
@@ -206,6 +212,12 @@ class StatusWriter:
         """Something new: it is not kept waiting by earlier failures."""
         page.backoff.reset()
         page.due = self._clock.now() + seconds
+
+    def _plan_marks(self, page: _Page) -> None:
+        """As soon as the budget allows; what is due before that is not put off."""
+        now = self._clock.now()
+        wait = page.budget.wait(now)
+        self._plan(page, wait if page.due is None else min(wait, page.due - now))
 
     def _compare(self, page: _Page, entry: Entry, claim: Mapping[str, Any]) -> None:
         """The claim as it is read each minute anyway: whatever is missing there is written."""
@@ -275,6 +287,7 @@ class StatusWriter:
         devices = devices_after(claim, driver, outcome, _marks(page), now=now)
         if devices is None:
             return
+        page.budget.take(self._clock.now())
         patch = {
             "metadata": {"resourceVersion": claim["metadata"]["resourceVersion"]},
             "status": {"devices": devices or None},

@@ -314,6 +314,24 @@ async def test_marks_are_written_and_taken_away_again(scene: Scene) -> None:
         assert here.writes == 3
 
 
+async def test_marks_that_come_and_go_for_ever_are_written_a_bounded_number_of_times(
+    scene: Scene,
+) -> None:
+    claim = await scene.claim("a")
+    mark = Mark("MemoryPressure", True, "Above90Percent", "nearly full")
+    async with desk(scene, pace=Pace(prepared_s=0, burst=5, rest_s=60)) as here:
+        await here.engine.prepare(claim)
+        await here.settle()
+        for turn in range(41):
+            here.writer.observe(Marked(claim, mark.type, () if turn % 2 else (mark,)))
+            await here.settle()
+        assert here.writes == 5
+        await here.later(60)
+        assert here.writes == 6
+        (entry,) = await here.statuses(claim)
+        assert mark.type in {one["type"] for one in entry["conditions"]}, "the last one counts"
+
+
 async def test_conflicts_are_decided_anew_on_what_is_there(scene: Scene) -> None:
     claim = await scene.claim("a")
     conflict = scene.api.faults.fail(
