@@ -1,11 +1,17 @@
-"""The loops: a look at every Workload that changed, and at those that wait when room came up."""
+"""The loops: a look at every Workload that changed, and at those that wait when room came up.
+
+Looks at different Workloads run beside each other: each waits for its own turn at the planner, where
+the more important one comes first.
+"""
 
 import asyncio
 import time
+import weakref
 from collections import defaultdict
 from collections.abc import Callable, Collection
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
 from typing import Final
 
 import structlog
@@ -79,8 +85,11 @@ class Checker:
         )
         self._keys: dict[str, Key] = {}
         self._came_up = asyncio.Event()
+        self._worth_a_try = asyncio.Event()
         # Between a promise and the write that tells of it nobody else may judge the Workload.
-        self._looking = asyncio.Lock()
+        self._looking: weakref.WeakValueDictionary[Key, asyncio.Lock] = (
+            weakref.WeakValueDictionary()
+        )
         self.settled = asyncio.Event()
         """Every promise that a process before this one made has been made again, if it could be."""
         self._workloads: Informer[Workload] = Informer(
@@ -101,8 +110,9 @@ class Checker:
                 await self._checks.synced()
                 await self._rebuild()
                 self.settled.set()
-                group.create_task(self._work(), name="checks")
+                group.create_task(self._work(group), name="checks")
                 group.create_task(self._wake(), name="waking")
+                group.create_task(self._try_again(), name="trying again")
         finally:
             self._pods.changed = lambda _uid: None
             for uid in list(self._keys):
@@ -149,25 +159,34 @@ class Checker:
         for workload in started:
             await self._guarded(workload.key)
 
-    async def _work(self) -> None:
+    async def _work(self, group: asyncio.TaskGroup) -> None:
         while True:
             key = await self._queue.take()
-            try:
-                await self._guarded(key)
-            finally:
-                self._queue.done(key)
+            looking = group.create_task(self._guarded(key), name=f"check {'/'.join(key)}")
+            looking.add_done_callback(partial(self._looked, key))
+
+    def _looked(self, key: Key, _looking: asyncio.Task[float]) -> None:
+        self._queue.done(key)
 
     async def _wake(self) -> None:
-        """When room came up: those that hold quota for it, then those that were sent back.
-
-        One after the other, as often as there is time for it.
-        """
+        """When room came up: those that hold quota for it."""
         while True:
             await self._came_up.wait()
             self._came_up.clear()
             for workload in self._workloads.values():
                 if workload.reserved and not workload.admitted and not workload.is_over:
                     self._changed(workload.key)
+            self._worth_a_try.set()
+            await asyncio.sleep(self._replan)
+
+    async def _try_again(self) -> None:
+        """And those that were sent back: one after the other, as often as there is time for it.
+
+        They have the last turn at the planner, for which nobody else is to wait.
+        """
+        while True:
+            await self._worth_a_try.wait()
+            self._worth_a_try.clear()
             for key in self._sent_back():
                 seconds = await self._guarded(key, waking=True)
                 await asyncio.sleep(_SHARE * seconds)
@@ -183,7 +202,7 @@ class Checker:
         seconds = 0.0
         try:
             if key.namespace:
-                async with self._looking:
+                async with self._looking.setdefault(key, asyncio.Lock()):
                     seconds = await self._look(key, waking=waking)
             else:
                 await self._look_at_check(key.name)

@@ -67,12 +67,6 @@ class Prober:
         A promise from before ends where there is no room any more. Raises ApiError.
         """
         found = await self._read(workload)
-        try:
-            pods = pod_asks(workload, found)
-        except NotThereError as error:
-            return self._unanswered(workload, Verdict.NO_ROOM, error)
-        except InvalidInputError as error:
-            return self._unanswered(workload, Verdict.WRONG, error)
         given: list[Answer] = []
 
         def keep(outcome: Outcome) -> None:
@@ -80,12 +74,18 @@ class Prober:
             if hold:
                 self._keep(workload, outcome, given[0])
 
-        seconds = await self._planning.probe(
-            workload.priority if hold else _LAST,
-            workload.created,
-            question=lambda: self._question(workload, pods),
-            keep=keep,
-        )
+        try:
+            seconds = await self._planning.probe(
+                workload.priority if hold else _LAST,
+                workload.created,
+                # Of all that wait for their turn none keeps its pods.
+                question=lambda: self._question(workload, pod_asks(workload, found)),
+                keep=keep,
+            )
+        except NotThereError as error:
+            return self._unanswered(workload, Verdict.NO_ROOM, error)
+        except InvalidInputError as error:
+            return self._unanswered(workload, Verdict.WRONG, error)
         return Asked(given[0], seconds)
 
     def _unanswered(self, workload: Workload, verdict: Verdict, error: InvalidInputError) -> Asked:
