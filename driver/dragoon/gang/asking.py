@@ -68,12 +68,17 @@ def gang_ask(
         if uid in scene.pods
     ]
     members += _placed(scene, held, asked)
+    others = tuple(others)
+    excluded = {
+        *_excluded(scene, held, asked if request.spare else set(), now),
+        *kept_by_namesakes(scene.gang.uid, scene.gang.name, others),
+    }
     return GangAsk(
         name=str(scene.gang),
         members=tuple(members),
         minimum=len(members),
         topology=scene.gang.spec.topology,
-        excluded=frozenset(_excluded(scene, held, asked if request.spare else set(), now)),
+        excluded=frozenset(excluded),
         tolerations=tuple(open_to(scene.gang.uid, scene.gang.name, others)),
     )
 
@@ -148,6 +153,17 @@ def open_to(uid: str, name: str, others: Iterable[GangObject]) -> Iterator[Toler
     for one in rest:
         if _value(one.name) not in closed:
             yield Toleration(gang.TAINT, "Equal", _value(one.name), "")
+
+
+def kept_by_namesakes(uid: str, name: str, others: Iterable[GangObject]) -> Iterator[str]:
+    """Nodes on which gangs of the same name, of other namespaces, wait for successors.
+
+    Their fences carry the same value as those of the gang with this UID, which are open to it.
+    """
+    for one in others:
+        plan = one.status.plan
+        if one.uid != uid and plan is not None and _value(one.name) == _value(name):
+            yield from (member.node for member in plan.held if member.vacated)
 
 
 def _value(name: str) -> str:

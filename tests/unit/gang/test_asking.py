@@ -1,6 +1,8 @@
 from datetime import UTC, datetime
 from typing import Any
 
+from msgspec.structs import replace
+
 from dragoon.allocator import ClusterState
 from dragoon.allocator.gang.model import NodeFacts
 from dragoon.allocator.model import PoolId
@@ -97,6 +99,19 @@ def test_fences_are_no_obstacle_unless_their_gang_waits_for_successors() -> None
     found = ask(own, pod("a"), others=(own, calm, waits)).tolerations
     values = {one.value for one in found if one.key == "dragoon.dev/gang"}
     assert values == {"own", "calm"}
+
+
+def test_what_a_gang_of_the_same_name_keeps_for_its_successors_is_closed_too() -> None:
+    """The value of a fence is the gang's name: every namespace may have a gang `train`."""
+    own = gang("train")
+    held = (held_member("x", vacated="2026-11-29T19:59:00Z"), {**held_member("y"), "node": "n1"})
+    elsewhere = replace(gang("train", status=planned("Hold", *held)), namespace="b", uid="other")
+    assert ask(own, pod("a"), others=(own, elsewhere)).excluded == {"n0"}
+    other_name = replace(elsewhere, name="tune")
+    assert ask(own, pod("a"), others=(own, other_name)).excluded == frozenset()
+    # Its own slots are open to it.
+    mine = gang("train", status=planned("Hold", *held))
+    assert ask(mine, pod("a"), others=(mine,)).excluded == frozenset()
 
 
 def state() -> ClusterState:

@@ -108,12 +108,14 @@ class Prober:
         gang = world.copies.gangs.get(label, workload.ref.namespace) if label else None
         others = world.copies.gangs.values()
         # Only gangs of ours may be where kube-scheduler is kept off.
-        taints = asking.open_to("" if gang is None else gang.uid, label, others) if label else ()
+        own = "" if gang is None else gang.uid
+        taints = asking.open_to(own, label, others) if label else ()
         ask = GangAsk(
             name=str(workload),
             members=pods,
             minimum=len(pods),
             topology=ANYWHERE if gang is None else gang.spec.topology,
+            excluded=frozenset(asking.kept_by_namesakes(own, label, others) if label else ()),
             tolerations=tuple(taints),
         )
         placement = PlacementSnapshot(
