@@ -7,6 +7,7 @@ import pytest
 from dragoon.api import gang
 from dragoon.api.names import LABEL_GANG_UID
 from dragoon.diagnose.checking import Report, run
+from dragoon.diagnose.installed import COMPONENT, PLUGIN
 from dragoon.errors import ApiForbiddenError, ApiNotFoundError
 from dragoon.kube.port import CLAIMS, CLASSES, GANGS, NODES, PODS, SLICES, TAINT_RULES
 from tests.scenario.damage.cluster_world import DRIVER, HOME, NODE, ClusterWorld
@@ -82,6 +83,18 @@ async def a_plugin_is_not_ready(world: ClusterWorld) -> None:
 async def the_slices_of_a_node_are_gone(world: ClusterWorld) -> None:
     for one in await world.slices():
         await world.api.delete(SLICES, one["metadata"]["name"])
+
+
+@found_by("API013", "the plugin")
+async def nobody_was_allowed_to_run_a_plugin(world: ClusterWorld) -> None:
+    """As where Pod Security refuses the DaemonSet's pods."""
+    for one in (await world.api.list(SLICES)).items:
+        await world.api.delete(SLICES, one["metadata"]["name"])
+    for pod in (await world.api.list(PODS)).items:
+        if pod["metadata"].get("labels", {}).get(COMPONENT) == PLUGIN:
+            await world.api.delete(
+                PODS, pod["metadata"]["name"], namespace=pod["metadata"]["namespace"]
+            )
 
 
 @found_by("API009", f"node {NODE}")

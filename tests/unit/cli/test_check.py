@@ -41,7 +41,7 @@ async def test_a_cluster_that_is_well_ends_with_0_and_says_what_is_not_checked(
     assert lines[0] == (
         "host: not checked: this is no node: run it on one, or in the pod of its plugin"
     )
-    assert "api: 12 of 12 checked, fine" in lines
+    assert "api: 13 of 13 checked, fine" in lines
     assert "gang: 6 of 6 checked, fine" in lines
     assert told.err == "next: dragoon status\n"
 

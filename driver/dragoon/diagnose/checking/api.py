@@ -165,6 +165,18 @@ def _damaged_pool(evidence: Evidence) -> Iterator[Problem]:
                 yield Problem(f"pool {pool.id}", pool.problem, after)
 
 
+def _nobody_runs(evidence: Evidence) -> Iterator[Problem]:
+    snapshot = known(evidence.cluster)
+    if any(installed.slices_of(snapshot, evidence.driver_name)):
+        return
+    if not any(installed.pods_of(snapshot, installed.PLUGIN)):
+        yield Problem(
+            "the plugin",
+            "no pod of it is there, and no node publishes anything",
+            f"kubectl describe daemonsets -A -l {installed.PART_OF}={installed.OURS}",
+        )
+
+
 def _may_not_ask(evidence: Evidence) -> Iterator[Problem]:
     for right in known(evidence.denied):
         yield Problem("you", f"may not {right}", f"kubectl auth can-i {right}")
@@ -302,5 +314,17 @@ RULES: Final = (
         ),
         _may_not_ask,
         before=True,
+    ),
+    Rule(
+        Check(
+            "API013",
+            "warning",
+            "No plugin runs in the cluster",
+            "There is no device to ask for, and every pod with a claim waits.",
+            "Install the chart. If it is: its nodeSelector fits no node, or the namespace forbids "
+            "privileged pods (label pod-security.kubernetes.io/enforce=privileged); the events of "
+            "the DaemonSet say it.",
+        ),
+        _nobody_runs,
     ),
 )
