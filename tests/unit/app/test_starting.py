@@ -65,10 +65,18 @@ async def test_a_driver_that_was_waited_for_and_came_is_not_waited_for() -> None
     assert not waits_for_driver(patient, looking)
 
 
-async def test_a_driver_that_fails_or_hangs_does_not_keep_claims_from_ending() -> None:
-    failing = watch(Driver(HardwareError("GPU is lost")))
+@pytest.mark.parametrize(
+    "error",
+    [HardwareError("GPU is lost"), OSError(107, "Transport endpoint is not connected")],
+    ids=["in our words", "a surprise"],
+)
+async def test_a_driver_that_fails_does_not_keep_claims_from_ending(error: Exception) -> None:
+    failing = watch(Driver(error))
     await look_first(config(), failing, 60.0)
     assert failing.current is None
+
+
+async def test_a_driver_that_hangs_does_not_keep_claims_from_ending() -> None:
     hanging = Driver(Inventory(), hangs=True)
     looking = watch(hanging)
     await look_first(config(), looking, 0.01)
