@@ -175,8 +175,9 @@ class HealthWatch:
             grave = grave or not harmless
             self._observer(Raised(event, known.knows(event), text, times))
         known.events.update(dict.fromkeys(polled.events))
-        # An application that crashes in a loop must not have the cards looked at in a loop.
-        if grave or polled.lost:
+        # An application that crashes in a loop must not have the cards looked at in a loop, nor a
+        # card that is known to be lost, of which the driver says so in every opening.
+        if grave or (polled.lost and not (known.inventory and known.inventory.degraded)):
             self._look()
         if grave or polled.renewed:
             self._ask.set()

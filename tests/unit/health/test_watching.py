@@ -128,6 +128,17 @@ async def test_a_lost_card_that_the_driver_does_not_name_is_looked_for() -> None
         await until(lambda: bench.looks > 0)
 
 
+async def test_a_card_that_is_known_to_be_lost_is_not_looked_for_in_a_loop() -> None:
+    bench = Bench()
+    async with bench.watching(found(lost(0), gpu(1))) as watch:
+        bench.events.lost = True
+        polled = bench.events.polled
+        await until(lambda: bench.events.polled > polled + 5)
+        assert bench.looks == 0
+        watch.show(TWO)
+        await until(lambda: bench.looks > 0)
+
+
 async def test_an_event_of_an_unknown_card_is_told_as_such() -> None:
     bench = Bench()
     async with bench.watching() as watch:
