@@ -25,6 +25,7 @@ from dragoon.errors import (
     DeviceBusyError,
     DragoonError,
 )
+from dragoon.gpu.aside import Patient
 from dragoon.gpu.model import Inventory
 from dragoon.kube.port import CLAIMS, Api
 from dragoon.prepare import consumers
@@ -102,6 +103,7 @@ class Engine:
             api, self._executor, settings, observer=observer, release=self._release
         )
         self._sweep = HardwareSweep(self._executor, common, HostRoot(settings.host_root), observer)
+        self._cards = Patient(settings.cards_s)
         self._rebuilder = Rebuilder(
             api,
             settings,
@@ -283,7 +285,7 @@ class Engine:
         await self._reconciler.reconcile()
         with contextlib.suppress(DragoonError):  # whoever looks at the hardware tells about it
             inventory = await self._inventory()
-            await asyncio.to_thread(self._sweep.look, inventory)
+            await self._cards.ask(lambda: self._sweep.look(inventory))
         self._observer(Swept(watch.seconds))
 
     async def _release(self, entry: Entry) -> None:

@@ -23,7 +23,8 @@ class PrepareSettings:
     lock_s and api_patience_s are how long one try waits for another plugin process, and for an
     answer of the API server. ending_s is how long an unprepare
     waits for the API server to show that the containers have ended. watch_s and sweep_s are the
-    pauses between looks at the folders, and between comparisons with the API server.
+    pauses between looks at the folders, and between comparisons with the API server; cards_s is how
+    long the latter wait for what the cards say.
     """
 
     driver: str
@@ -42,6 +43,7 @@ class PrepareSettings:
     ending_s: float = 3.0
     watch_s: float = 1.0
     sweep_s: float = 60.0
+    cards_s: float = 30.0
 
     def __post_init__(self) -> None:
         check_driver_name(self.driver)

@@ -1,5 +1,6 @@
 """What is found on the hardware itself: halves of instances, and files of a driver that is gone."""
 
+import threading
 from pathlib import Path
 
 import pytest
@@ -8,11 +9,12 @@ from dragoon.errors import HardwareError
 from dragoon.gpu.model import Inventory
 from dragoon.prepare import cdi
 from dragoon.prepare.cdi import Edits, Mount
-from dragoon.prepare.effects_memory import MemoryEffects
+from dragoon.prepare.effects_memory import MemoryDisk, MemoryEffects
 from dragoon.prepare.engine import Engine
-from dragoon.prepare.observing import Repaired, Reported
+from dragoon.prepare.mig_faults import FaultyMigCards
+from dragoon.prepare.observing import Repaired, Reported, Swept
 from tests.unit.prepare.migging import H100, ON, PATHS, MigScene
-from tests.unit.prepare.scene import Scene, gpu, inventory, settings
+from tests.unit.prepare.scene import Scene, gpu, inventory, settings, until
 
 OLD, NEW = Path("/usr/lib64/libcuda.so.580"), Path("/usr/lib64/libcuda.so.590")
 HOST = Path("/host")
@@ -38,6 +40,42 @@ async def test_a_half_that_no_claim_has_is_told_once_with_its_name_and_never_tou
     assert "3g.40gb at 4:4" in told.problem
     assert "--destroy-gpu-instance" in told.problem
     assert scene.there() == [("3g.40gb", 4)]
+
+
+class HangingCards(MemoryEffects):
+    """A node whose cards do not say what instances they have until they are let."""
+
+    def __init__(self, disk: MemoryDisk) -> None:
+        super().__init__(disk)
+        self.asked = 0
+        self.answer = threading.Event()
+
+    @property
+    def mig(self) -> FaultyMigCards:
+        return FaultyMigCards(self.disk.cards.mig, self._perform, self._hang)
+
+    def _hang(self) -> None:
+        self.asked += 1
+        self.answer.wait()
+
+
+async def test_a_card_that_hangs_stops_no_comparison_with_the_api_server() -> None:
+    scene = MigScene(H100)
+    half_on(scene)
+    cards = HangingCards(scene.disk)
+    engine = await scene.started(cards, cards_s=0.01)
+
+    await engine.reconcile()
+    await engine.reconcile()
+    assert scene.told(Reported) == []
+    assert cards.asked == 1, "it is not asked again while it hangs"
+    assert len(scene.told(Swept)) == 2
+
+    cards.answer.set()
+    await until(lambda: not [one for one in threading.enumerate() if one.name == "gpu-call"])
+    engine = await scene.started(cards)
+    await engine.reconcile()
+    assert "3g.40gb at 4:4" in scene.told(Reported)[-1].problem
 
 
 async def test_a_half_is_told_again_after_it_had_gone() -> None:
