@@ -17,6 +17,7 @@ from dragoon.errors import CdiError
 from dragoon.gpu.model import Inventory
 from dragoon.prepare.enforcement.hami_steps import region_file
 from dragoon.prepare.injection import inject
+from dragoon.prepare.paths import SET_ASIDE, is_temporary
 from dragoon.prepare.port import PreparedDevice
 from tests.unit.prepare.migging import H100, OFF, PATHS, MigScene
 from tests.unit.prepare.scene import gpu, result
@@ -174,10 +175,16 @@ class MemoryNode:
     def _left_over_files(self, live: list[Job]) -> Iterator[str]:
         uids = {job.claim.uid for job in live}
         pods = {job.pod_uid for job in live}
-        for path, data in self.scene.disk.files().items():
+        files = self.scene.disk.files()
+        # A claim whose entry cannot be read may need any region.
+        all_known = not any(SET_ASIDE in path.name for path in files)
+        for path, data in files.items():
             if not path.is_relative_to(self.scene.root) or path == PATHS.lock:
                 continue
-            owners = pods if path.is_relative_to(PATHS.region_folder) else uids
+            is_region = path.is_relative_to(PATHS.region_folder)
+            if is_region and not all_known and not is_temporary(path):
+                continue
+            owners = pods if is_region else uids
             if not any(owner in str(path) for owner in owners) and not self._is_old(path, data):
                 yield f"{path} is left over"
 

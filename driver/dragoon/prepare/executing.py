@@ -29,6 +29,7 @@ from dragoon.prepare.mig_filling import filled
 from dragoon.prepare.mig_settling import reopened, settled
 from dragoon.prepare.mig_steps import MigStep, blaming
 from dragoon.prepare.observing import Observer, Repaired, Reported
+from dragoon.prepare.paths import is_temporary
 from dragoon.prepare.recalling import recalled
 from dragoon.prepare.settings import PrepareSettings
 from dragoon.prepare.step import Place
@@ -177,19 +178,24 @@ class Executor:
         return entry if full == entry else self.journal.complete(full)
 
     def sweep_regions(self) -> None:
-        """Removes regions of containers that no claim is for any more.
+        """Removes regions of containers that no claim is for any more, and what was never finished.
 
-        A claim whose entry cannot be read may need any of them: then none is removed.
+        A claim whose entry cannot be read may need any region: then none is removed.
         """
-        names = self.effects.names(self._paths.region_folder)
-        for region in {self._paths.region_of(Path(name)) for name in names}:
+        found: dict[str, list[Path]] = {}
+        for name in self.effects.names(self._paths.region_folder):
+            path = self._paths.region_folder / name
+            found.setdefault(self._paths.region_of(path), []).append(path)
+        for region, paths in found.items():
             key = shared_name(region)
             with self.locked([_shared_key(key)]):
                 contents = self.journal.contents()
-                if contents.unreadable or contents.foreign:
-                    return
-                if key not in _shared(contents.entries):
+                all_known = not (contents.unreadable or contents.foreign)
+                if all_known and key not in _shared(contents.entries):
                     remove_region(self.effects, self._paths, region)
+                # Nobody writes them now: that takes the lock.
+                for path in filter(is_temporary, paths):
+                    self.effects.remove(path)
 
     def locked(self, keys: Iterable[str]) -> AbstractContextManager[None]:
         """Holds keys of `claim_key` and `effect_keys`."""

@@ -362,6 +362,12 @@ def condition(gang: GangObject, type_: str) -> tuple[str, str, str]:
     return found.status, found.reason, found.message
 
 
+def says(gang: GangObject | None, type_: str, reason: str) -> bool:
+    """Whether a condition gives that reason. Of a gang that was just made nothing is said yet."""
+    found = None if gang is None else gang.status.condition(type_)
+    return found is not None and found.reason == reason
+
+
 def _class(name: str) -> Object:
     expression = f'device.driver == "{DRIVER}"'
     return {

@@ -4,7 +4,7 @@ import pytest
 
 from dragoon.api.gang import LABEL
 from dragoon.kube.port import GANGS, PODS
-from tests.scenario.gang.bed import SPACE, Bed, condition, until
+from tests.scenario.gang.bed import SPACE, Bed, condition, says, until
 
 
 @pytest.mark.parametrize("size", ["0", "-1", "four", "4097", "1.5"])
@@ -88,7 +88,7 @@ async def test_more_members_than_ever_come_are_missed_by_number_when_the_time_is
 
         async def late() -> bool:
             found = await bed.see("g")
-            return found is not None and condition(found, "Complete")[1] == "TimedOut"
+            return says(found, "Complete", "TimedOut")
 
         await until("it is overdue", late)
         found = await bed.see("g")
@@ -132,7 +132,7 @@ async def test_a_label_changed_on_a_placed_pod_is_told() -> None:
 
         async def told() -> bool:
             found = await bed.see("j")
-            return found is not None and condition(found, "Valid")[1] == "LabelChanged"
+            return says(found, "Valid", "LabelChanged")
 
         await until("it is told", told)
         # It holds devices of the first gang, and is placed for no other.
@@ -147,10 +147,7 @@ async def test_pods_without_the_gate_are_told_and_never_placed() -> None:
 
         async def told() -> bool:
             found = await bed.see("j")
-            return found is not None and condition(found, "Ungated")[:2] == (
-                "True",
-                "PodsWithoutGate",
-            )
+            return says(found, "Ungated", "PodsWithoutGate")
 
         await until("it is told", told)
         await until("events say so", lambda: bed.events("Ungated"))

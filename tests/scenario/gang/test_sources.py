@@ -5,7 +5,7 @@ from typing import Any
 
 from dragoon.api.gang import ANNOTATION_SIZE, ANNOTATION_SOURCE, LABEL, GangObject
 from dragoon.kube.port import GANGS, JOB_SETS, JOBS, PODS, VOLCANO_GROUPS, Object
-from tests.scenario.gang.bed import SPACE, Bed, condition, until
+from tests.scenario.gang.bed import SPACE, Bed, condition, says, until
 from tests.scenario.gang.others import member, serve, store
 
 
@@ -245,7 +245,7 @@ async def test_a_group_with_pods_under_two_labels_is_refused_and_told_on_both() 
 
         async def told(name: str) -> bool:
             found = await bed.see(name)
-            return found is not None and condition(found, "Valid")[1] == "TwoGroups"
+            return says(found, "Valid", "TwoGroups")
 
         for name in ("a", "b"):
             await until(f"{name} is refused", partial(told, name))
@@ -363,7 +363,7 @@ async def test_a_group_that_is_changed_on_a_placed_pod_is_told_and_the_pod_keeps
 
         async def told() -> bool:
             found = await bed.see("g")
-            return found is not None and condition(found, "Valid")[1] == "LabelChanged"
+            return says(found, "Valid", "LabelChanged")
 
         await until("it is told", told)
         gang = await bed.see("g")

@@ -15,6 +15,7 @@ from dragoon.prepare.effects_memory import Faults, MemoryEffects
 from dragoon.prepare.engine import Engine
 from dragoon.prepare.mig_steps import MakeInstance, UseInstance
 from dragoon.prepare.observing import Repaired, Reported
+from dragoon.prepare.paths import temporary
 from tests.unit.prepare.migging import H100, PATHS, MigScene
 from tests.unit.prepare.scene import Scene, result, until
 from tests.unit.prepare.sharing import asks, pod_with_claims, share, sharing_scene
@@ -149,6 +150,24 @@ async def test_c32_the_limits_of_a_share_stay_where_they_are(tier: Tier) -> None
     assert region_numbers(scene) == numbers, "a process may have it mapped"
     await engine.unprepare(claim)
     assert (scene.files, scene.disk.cards.time_slices) == ({}, {})
+
+
+async def test_a_draft_of_a_region_goes_and_regions_stay_while_an_entry_cannot_be_read() -> None:
+    """Whatever claim the entry is of, it may need any region, and nobody needs a draft."""
+    scene = sharing_scene(Tier.HAMI)
+    engine = await scene.started()
+    effects = MemoryEffects(scene.disk)
+    regions = [PATHS.region(number * 8, "main") for number in "ab"]
+    for path in regions:
+        effects.make_folder(path, 0o711)
+        for draft in (temporary(path), temporary(path.with_name(f"{path.name}.preload"))):
+            effects.write(draft, b"", 0o644)
+    effects.write(PATHS.journal("7d3c6a3e-57a5-4d0e-9d3e-6f0f3f1f2a3b"), b"{", 0o600)
+    scene.api.faults.fail(times=None)
+
+    await engine.reconcile()
+
+    assert effects.names(PATHS.region_folder) == tuple(path.name for path in regions)
 
 
 def region_numbers(scene: Scene) -> dict[str, int]:
