@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from dragoon.errors import HardwareError
+from dragoon.gpu.model import PciAddress
 
 _T = TypeVar("_T")
 
@@ -69,3 +70,16 @@ class Patient:
             hint="look for hung GPUs in the kernel log; a reboot may be needed",
             retryable=True,
         )
+
+
+class Patients:
+    """A `Patient` for each card: one that hangs costs no other."""
+
+    def __init__(self, seconds: float) -> None:
+        """seconds: how long an answer of one card may take."""
+        self._seconds = seconds
+        self._of: dict[PciAddress, Patient] = {}
+
+    async def ask(self, card: PciAddress, call: Callable[[], _T]) -> _T:
+        """See `Patient.ask`; call asks that card."""
+        return await self._of.setdefault(card, Patient(self._seconds)).ask(call)

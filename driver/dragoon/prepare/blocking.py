@@ -12,7 +12,7 @@ from typing import Final
 import structlog
 
 from dragoon.errors import DeviceLostError, DragoonError
-from dragoon.gpu.aside import Patient
+from dragoon.gpu.aside import Patients
 from dragoon.gpu.faults import BlockedError, PlacementTakenError
 from dragoon.gpu.model import PciAddress
 from dragoon.gpu.obstacles import Obstacle, Scene, stands
@@ -47,8 +47,7 @@ class Blocking:
         clock: Clock | None = None,
         patience: float = PATIENCE_SECONDS,
     ) -> None:
-        self._patience = patience
-        self._patients: dict[PciAddress, Patient] = {}
+        self._patients = Patients(patience)
         self._mig = mig
         self._processes = processes
         self._publish = publish
@@ -95,9 +94,9 @@ class Blocking:
     async def _forget_what_is_gone(self) -> None:
         for key, (obstacle, since) in list(self._found.items()):
             age = self._clock.now() - since
-            patient = self._patients.setdefault(obstacle.card, Patient(self._patience))
+            card = obstacle.card
             try:
-                scene = await patient.ask(partial(self._look, obstacle.card))
+                scene = await self._patients.ask(card, partial(self._look, card))
             except DeviceLostError:
                 del self._found[key]  # it is published as lost
             except DragoonError as error:
@@ -105,7 +104,7 @@ class Blocking:
             else:
                 if not stands(obstacle, scene, age):
                     del self._found[key]
-                    _log.info("a card is not blocked any more", card=str(obstacle.card))
+                    _log.info("a card is not blocked any more", card=str(card))
 
     def _look(self, address: PciAddress) -> Scene:
         card = self._mig.card(address)

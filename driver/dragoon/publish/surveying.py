@@ -7,7 +7,7 @@ from functools import partial
 from typing import Final
 
 from dragoon.errors import HardwareError
-from dragoon.gpu.aside import Patient
+from dragoon.gpu.aside import Patients
 from dragoon.gpu.mig import MigCard, MigInstance
 from dragoon.gpu.model import Inventory, PciAddress
 from dragoon.gpu.naming import mig_name
@@ -60,8 +60,7 @@ class Surveyor:
 
     def __init__(self, cards: MigCards, patience: float = PATIENCE_SECONDS) -> None:
         self._cards = cards
-        self._patience = patience
-        self._patients: dict[PciAddress, Patient] = {}
+        self._patients = Patients(patience)
 
     async def survey(self, inventory: Inventory) -> Survey:
         """What the function of this name answers."""
@@ -70,9 +69,8 @@ class Surveyor:
         return _sorted_out(dict(zip(addresses, answers, strict=True)))
 
     async def _ask(self, address: PciAddress) -> Reading | HardwareError | None:
-        patient = self._patients.setdefault(address, Patient(self._patience))
         try:
-            return await patient.ask(partial(_answer, self._cards, address))
+            return await self._patients.ask(address, partial(_answer, self._cards, address))
         except HardwareError as error:
             return error
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from dragoon.errors import DragoonError
-from dragoon.gpu.aside import Patient
+from dragoon.gpu.aside import Patient, Patients
 from dragoon.gpu.model import PciAddress
 from dragoon.gpu.port import MemoryLimits, Processes
 from dragoon.kube.port import Api
@@ -64,8 +64,9 @@ class Audit:
         self._journal = Journal(effects, self._paths)
         self._pods = Pods(api, settings.node, self._clock, patience=settings.api_patience_s)
         self._complaints = Complaints(observer)
-        self._patience = patience
-        self._patients: dict[PciAddress | None, Patient] = {}
+        self._patients = Patients(patience)
+        # The caps of shares, of all cards at once.
+        self._caps = Patient(patience)
         self._suspects: frozenset[Key] = frozenset()
         self._standing: dict[Key, Finding] = {}
 
@@ -104,19 +105,15 @@ class Audit:
 
     async def _known(self, sightings: Iterable[Sighting]) -> Known:
         pods = await self._pods.of(frozenset(one.place for one in sightings if one.place))
-        return await self._patient(None).ask(partial(self._read, pods))
+        return await self._caps.ask(partial(self._read, pods))
 
     async def _look_at(self, card: PciAddress) -> tuple[Sighting, ...] | DragoonError:
         """What is seen of a card, or why nothing is: one that does not answer costs no other."""
         call = partial(look, card, self._processes, self._effects.mig, self._proc_root)
         try:
-            return await self._patient(card).ask(call)
+            return await self._patients.ask(card, call)
         except DragoonError as error:
             return error
-
-    def _patient(self, card: PciAddress | None) -> Patient:
-        """For a card, or None for the caps of shares on all of them."""
-        return self._patients.setdefault(card, Patient(self._patience))
 
     def _read(self, pods: Mapping[str, AuditedPod]) -> Known:
         contents = self._journal.contents()
