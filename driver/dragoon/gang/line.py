@@ -59,7 +59,7 @@ class Line:
         """
         memory = self._memories[uid]
         memory.displaced = displaced
-        memory.may_reserve = memory.woken = True
+        memory.woken = True
         memory.pause = 0.0
 
     def ahead_of(self, memory: Memory, rank: Rank) -> tuple[str, ...]:

@@ -134,9 +134,9 @@ class Planning:
     ) -> Outcome:
         """Asks and remembers the answer, while it is this gang's turn."""
         memory.woken, memory.woken_at = False, None
-        open_ = memory.displaced if memory.may_reserve else frozenset()
+        displaced = memory.displaced or frozenset()
         ask, placement = self.questions.ask(
-            gang, case.pods, members, request, now=now, displaced=open_
+            gang, case.pods, members, request, now=now, displaced=displaced
         )
         started = self._clock()
         outcome, memory.concern = await _in_thread(lambda: self._answer(placement, ask))
@@ -214,9 +214,9 @@ class Planning:
 
     async def _reserve(self, asked: _Asked, memory: Memory) -> None:
         """Chooses what is kept for the gang: fewest holders to wait for, none more important."""
-        if not memory.may_reserve or not memory.has_no_room:
+        if memory.displaced is None or not memory.has_no_room:
             return
-        memory.may_reserve = False
+        memory.displaced = None
         everybody = self.questions.occupants(asked.pods, asked.now)
         able = [one for one in everybody if one.claims and one.priority <= asked.priority]
         tries = _tries(memory)

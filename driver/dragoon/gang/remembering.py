@@ -62,9 +62,10 @@ class Memory:
     became free last. rank: its place in the queue. concern:
     None where everything concerns it. refusals: those of the planner in a row, None after another
     answer; pause: until it may be asked again, in seconds. retry_at: when it is asked again in any
-    case. vacated: who could make room; advised_at: when that was asked for. may_reserve: devices
-    may be kept for the gang, in place of what is kept for those displaced; reservation: those, to be journaled; in_vain_at: when there were none.
-    faulty: the planner was not asked because of a fault.
+    case. vacated: who could make room; advised_at: when that was asked for. displaced: devices may be
+    kept for the gang, in place of what is kept for the gangs of these UIDs, None where they may not;
+    reservation: those, to be journaled; in_vain_at: when there were none. faulty: the planner was
+    not asked because of a fault.
     """
 
     wait: Wait | None = None
@@ -82,8 +83,7 @@ class Memory:
     retry_at: float | None = None
     vacated: Vacated | None = None
     advised_at: float | None = None
-    may_reserve: bool = False
-    displaced: frozenset[str] = frozenset()
+    displaced: frozenset[str] | None = None
     reservation: Reservation | None = None
     in_vain_at: float | None = None
     unsettled: bool = False
