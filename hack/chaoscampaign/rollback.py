@@ -16,6 +16,7 @@ from typing import Any
 import msgspec
 
 from chaoscampaign.node import Node
+from dragoon.api.decoding import UNDECODABLE
 from dragoon.prepare.effects_memory import MemoryDisk
 
 _Replay = Callable[[MemoryDisk, list[Any]], None]
@@ -48,7 +49,7 @@ def whole(entry: bytes) -> bool:
         envelope = msgspec.json.decode(entry, type=dict[str, msgspec.Raw])
         body = bytes(envelope["entry"])
         checksum = msgspec.json.decode(envelope["checksum"], type=str)
-    except (msgspec.DecodeError, UnicodeDecodeError, KeyError):
+    except (*UNDECODABLE, KeyError):
         return False
     return checksum == f"sha256:{hashlib.sha256(body).hexdigest()}"
 

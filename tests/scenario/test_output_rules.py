@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import TextIO
 
 import pytest
 import yaml
@@ -99,19 +100,24 @@ def test_colour_is_for_a_terminal_unless_it_is_not_wanted(arguments: list[str]) 
     assert ESCAPE not in on_a_terminal("--color", "never", *arguments)
 
 
+def writing_to(stdout: TextIO, arguments: list[str]) -> subprocess.CompletedProcess[str]:
+    """A command whose stdout is that file."""
+    return subprocess.run(
+        [sys.executable, "-m", "dragoon", *arguments],
+        stdout=stdout,
+        stderr=subprocess.PIPE,
+        text=True,
+        check=False,
+        timeout=SECONDS,
+    )
+
+
 @each
 def test_a_reader_that_goes_away_is_no_error(arguments: list[str]) -> None:
     reader, writer = os.pipe()
     os.close(reader)
     with os.fdopen(writer, "w") as stdout:
-        found = subprocess.run(
-            [sys.executable, "-m", "dragoon", *arguments],
-            stdout=stdout,
-            stderr=subprocess.PIPE,
-            text=True,
-            check=False,
-            timeout=SECONDS,
-        )
+        found = writing_to(stdout, arguments)
     assert found.returncode in {0, 1}
     assert "Traceback" not in found.stderr
     assert "Broken pipe" not in found.stderr
@@ -122,14 +128,7 @@ def test_a_reader_that_goes_away_is_no_error(arguments: list[str]) -> None:
 )
 def test_a_disk_that_is_full_is_told_and_is_no_bug(arguments: list[str]) -> None:
     with Path("/dev/full").open("w") as stdout:
-        found = subprocess.run(
-            [sys.executable, "-m", "dragoon", *arguments],
-            stdout=stdout,
-            stderr=subprocess.PIPE,
-            text=True,
-            check=False,
-            timeout=SECONDS,
-        )
+        found = writing_to(stdout, arguments)
     assert found.returncode == 3
     assert "error: No space left on device" in found.stderr
     assert "Traceback" not in found.stderr
