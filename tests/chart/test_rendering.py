@@ -14,6 +14,7 @@ import chart_schema
 from dragoon.app import permissions
 from dragoon.app.config import load
 from dragoon.app.controller_config import ControllerConfig
+from dragoon.telemetry.endpoint import SELF_CALL_SECONDS
 from tests.chart.conftest import CHART, IMAGE, Object, Render
 
 # The first one builds Helm.
@@ -80,6 +81,31 @@ def test_every_container_has_its_resources_and_a_hardened_context(rendered: list
         else:
             assert context["allowPrivilegeEscalation"] is False, name
             assert context["capabilities"]["drop"] == ["ALL"], name
+
+
+def test_a_probe_waits_for_what_the_process_has_to_say(rendered: list[Object]) -> None:
+    """A busy node makes it slow; the kubelet's own patience is one second."""
+    probed = [probe for _, one in containers(rendered) for probe in _probes(one)]
+    assert probed
+    assert all(probe["timeoutSeconds"] > SELF_CALL_SECONDS for probe in probed)
+
+
+def test_a_plugin_that_is_only_slow_is_not_replaced_before_its_successor_is_there(
+    render: Render,
+) -> None:
+    """A DaemonSet that surges ends an old pod that is not ready, whatever the new one is."""
+    plugin = dict(containers(render()))["dragoon-plugin/plugin"]
+    ready, alive = plugin["readinessProbe"], plugin["livenessProbe"]
+    assert _patience(ready) >= _patience(alive)
+
+
+def _probes(container: Object) -> list[Object]:
+    return [setting for name, setting in container.items() if name.endswith("Probe")]
+
+
+def _patience(probe: Object) -> int:
+    """For how many seconds it may fail."""
+    return int(probe["periodSeconds"]) * int(probe["failureThreshold"])
 
 
 def test_only_the_plugin_on_real_gpus_is_privileged(render: Render) -> None:

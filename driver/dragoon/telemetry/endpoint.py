@@ -6,7 +6,7 @@ call itself the way the kubelet does, so that a stuck event loop or a lost socke
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Any, Self
+from typing import Any, Final, Self
 
 import msgspec
 import structlog
@@ -16,6 +16,9 @@ from dragoon.errors import ConfigError, DragoonError
 from dragoon.telemetry.metrics import Metrics
 
 _log = structlog.get_logger(__name__)
+
+SELF_CALL_SECONDS: Final = 5.0
+"""How long a process that calls itself may take to answer and counts as alive."""
 
 
 async def always_alive() -> None:
@@ -40,7 +43,7 @@ class Endpoint:
         metrics: Metrics,
         not_ready: Callable[[], Sequence[str]],
         self_call: Callable[[], Awaitable[None]] = always_alive,
-        self_call_seconds: float = 5.0,
+        self_call_seconds: float = SELF_CALL_SECONDS,
         state: Callable[[], Mapping[str, Any]] = dict,
     ) -> None:
         self._host = host
