@@ -29,14 +29,15 @@ def ask(
 ) -> Found:
     """Connects, asks, hangs up and answers. Raises what connecting and the question raise.
 
-    seconds: for all of it; then ApiUnavailableError. None where stopping halfway would be worse.
+    seconds: for a login, and for the answers; then ApiUnavailableError. None where stopping halfway
+    would be worse: then only the login has a limit.
     """
 
     async def run() -> Found:
         # Imported here: half a second, and --help needs none of it.
-        from dragoon.kube.connecting import connect  # noqa: PLC0415
+        from dragoon.kube.connecting import LOGIN_SECONDS, connect  # noqa: PLC0415
 
-        api = await connect(kubeconfig)
+        api = await connect(kubeconfig, patience=seconds or LOGIN_SECONDS)
         try:
             async with asyncio.timeout(seconds):
                 return await question(api)

@@ -30,7 +30,7 @@ from dragoon.diagnose.checking import (
     run,
 )
 from dragoon.diagnose.codes import API_VERSION, SEVERITIES, Severity
-from dragoon.errors import ConfigError, InvalidInputError
+from dragoon.errors import ApiUnavailableError, ConfigError, InvalidInputError
 from dragoon.prepare.clock import LoopClock
 
 _SHOWN: Final = 10
@@ -203,16 +203,17 @@ async def _of_cluster(evidence: Evidence, place: _Place) -> Evidence:
 
     if place.snapshot is not None:
         return cluster.of_saved(evidence, saving.load(place.snapshot))
+    patience = place.timeout or CLUSTER_SECONDS
     try:
-        api = await connect(place.kubeconfig)
+        api = await connect(place.kubeconfig, patience=patience)
     except ConfigError as error:
         if place.kubeconfig is not None:
             raise
         return cluster.without(evidence, error.message)
+    except ApiUnavailableError as error:
+        return cluster.without(evidence, error.message)
     try:
-        return await cluster.gather(
-            evidence, api, source=api.server, patience=place.timeout or CLUSTER_SECONDS
-        )
+        return await cluster.gather(evidence, api, source=api.server, patience=patience)
     finally:
         await api.close()
 

@@ -15,7 +15,7 @@ from dragoon.cli import exits, settings
 from dragoon.cli.asking import kubeconfig_option
 from dragoon.cli.durations import task_timeout_option
 from dragoon.cli.output import print_next
-from dragoon.errors import ConfigError, InvalidInputError, StateError
+from dragoon.errors import ApiUnavailableError, ConfigError, InvalidInputError, StateError
 
 _PATH: Final = click.Path(path_type=Path)
 _STDOUT: Final = "-"
@@ -94,11 +94,13 @@ async def _collect(
     missing: list[str] = []
     if not local:
         try:
-            api = await connect(kubeconfig)
+            api = await connect(kubeconfig, patience=seconds)
             tasks += dumping.cluster_tasks(api, api.server, config, seconds=seconds)
         except ConfigError as error:
             if kubeconfig is not None:
                 raise
+            missing.append(f"cluster: {error.message}")
+        except ApiUnavailableError as error:
             missing.append(f"cluster: {error.message}")
     here = local or node.is_node(config)
     try:

@@ -14,6 +14,8 @@ from dragoon.kube.access import Access, TokenFile, proxy_of_environment, tls_con
 from dragoon.kube.client import KubeClient
 
 SERVICE_ACCOUNT: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount")
+LOGIN_SECONDS: Final = 120.0
+"""How long a login may take where nobody says otherwise: a person may have to type."""
 
 
 async def connect(
@@ -21,33 +23,35 @@ async def connect(
     *,
     environ: Mapping[str, str] = os.environ,
     service_account: Path = SERVICE_ACCOUNT,
+    patience: float = LOGIN_SECONDS,
 ) -> KubeClient:
     """A client for the API server that is configured here; no call is made yet.
 
+    patience: seconds for a program or an identity provider that a kubeconfig asks for credentials.
     Raises ConfigError, naming the file and what is wrong with it, or every place that was looked
-    at.
+    at; ApiUnavailableError where credentials take longer.
     """
     if kubeconfig is not None:
-        return await _from_file(str(kubeconfig), "--kubeconfig")
+        return await _from_file(str(kubeconfig), "--kubeconfig", patience)
     listed = environ.get("KUBECONFIG")
     if listed:
-        return await _from_file(listed, "$KUBECONFIG")
+        return await _from_file(listed, "$KUBECONFIG", patience)
     if environ.get("KUBERNETES_SERVICE_HOST"):
         return KubeClient(_in_cluster(environ, service_account))
     own = Path(environ.get("HOME") or "/") / ".kube" / "config"
     if own.exists():
-        return await _from_file(str(own), "~/.kube/config")
+        return await _from_file(str(own), "~/.kube/config", patience)
     raise ConfigError(
         f"no API server is configured: no --kubeconfig, no $KUBECONFIG, not in a pod, no {own}",
         hint="give a kubeconfig file with --kubeconfig FILE",
     )
 
 
-async def _from_file(listed: str, origin: str) -> KubeClient:
+async def _from_file(listed: str, origin: str, patience: float) -> KubeClient:
     # Here, for a pod has no such file: the import costs it 18 MiB and half a second.
     from dragoon.kube.kubeconfig import access_from  # noqa: PLC0415
 
-    return KubeClient(await access_from(listed, origin))
+    return KubeClient(await access_from(listed, origin, patience=patience))
 
 
 def _in_cluster(environ: Mapping[str, str], folder: Path) -> Access:

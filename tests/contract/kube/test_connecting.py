@@ -83,6 +83,30 @@ async def test_several_files_of_the_variable_are_merged_and_missing_ones_skipped
     assert await server_of(environ={"KUBECONFIG": listed}) == "http://merged"
 
 
+async def test_of_several_files_that_name_a_context_the_first_wins(tmp_path: Path) -> None:
+    first, second = tmp_path / "first", tmp_path / "second"
+    for file in (first, second):
+        config = yaml.safe_load(kubeconfig(file, {"server": f"http://{file.name}"}).read_text())
+        for entry in (*config["contexts"], *config["clusters"], config["contexts"][0]["context"]):
+            entry |= {key: file.name for key in ("name", "cluster") if entry.get(key) == "c"}
+        file.write_text(yaml.safe_dump({**config, "current-context": file.name}))
+    assert await server_of(environ={"KUBECONFIG": f"{first}:{second}"}) == "http://first"
+    assert await server_of(environ={"KUBECONFIG": f"{second}:{first}"}) == "http://second"
+
+
+async def test_a_token_file_lies_beside_the_file_that_names_it(tmp_path: Path) -> None:
+    (tmp_path / "b").mkdir()
+    (tmp_path / "b" / "token").write_text("secret")
+    first = tmp_path / "a"
+    first.write_text(yaml.safe_dump({"current-context": "c"}))
+    async with wire(answering(NODE)) as server:
+        second = kubeconfig(tmp_path / "b" / "k", {"server": server.url}, {"tokenFile": "token"})
+        client = await connect(environ={"KUBECONFIG": f"{first}:{second}"})
+        await client.get(NODES, "n")
+        await client.close()
+    assert server.requests[0].headers["Authorization"] == "Bearer secret"
+
+
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
@@ -127,6 +151,10 @@ async def test_a_broken_file_is_a_config_error_that_names_it(
         ({}, {"token": 12345}, "users[0].user.token: found int, allowed is text"),
         ({}, {"exec": 7}, "users[0].user.exec: found int, allowed is a mapping"),
         ({}, {"exec": {"command": ["x"]}}, "user.exec.command: found list, allowed is text"),
+        ({}, {"exec": {"apiVersion": 1}}, "user.exec.apiVersion: found int, allowed is text"),
+        ({}, {"exec": {"args": "12345"}}, "user.exec.args: found no list of str"),
+        ({}, {"exec": {"env": [1]}}, "user.exec.env: found no list of dict"),
+        ({}, {"exec": {"env": [{"name": "A"}]}}, "exec.env[0]: found no name and value"),
     ],
 )
 async def test_a_value_of_another_form_is_named_and_no_secret_is_shown(
@@ -139,12 +167,6 @@ async def test_a_value_of_another_form_is_named_and_no_secret_is_shown(
     assert str(path) in caught.value.message
     assert "12345" not in caught.value.message
     assert "a:b@" not in caught.value.message
-
-
-async def test_an_exec_plugin_of_nothing_is_none(tmp_path: Path) -> None:
-    await (
-        await connect(kubeconfig(tmp_path / "k", {"server": "http://a"}, {"exec": None}))
-    ).close()
 
 
 async def test_a_missing_file_is_a_config_error(tmp_path: Path) -> None:
@@ -243,36 +265,6 @@ def test_a_token_file_without_a_token_is_a_config_error(
         path.write_text(content)
     with pytest.raises(ConfigError, match=str(path)):
         TokenFile(path)
-
-
-async def test_an_exec_plugin_is_run_and_run_again_after_a_refusal(
-    embedded: EmbeddedApi, tmp_path: Path
-) -> None:
-    token, plugin = tmp_path / "token", tmp_path / "plugin"
-    plugin.write_text(
-        "#!/bin/sh\n"
-        'printf \'{"apiVersion":"client.authentication.k8s.io/v1","kind":"ExecCredential",'
-        f'"status":{{"token":"%s"}}}}\' "$(cat {token})"\n'
-    )
-    plugin.chmod(0o700)
-    user = {
-        "exec": {"apiVersion": "client.authentication.k8s.io/v1", "command": str(plugin)},
-    }
-    token.write_text("first")
-    embedded.tokens = {"first"}
-    client = await connect(kubeconfig(tmp_path / "k", {"server": embedded.url}, user))
-    assert await client.get(NODES, "n")
-    token.write_text("second")
-    embedded.tokens = {"second"}
-    assert await client.get(NODES, "n")
-    await client.close()
-
-
-async def test_an_exec_plugin_that_fails_is_a_config_error(tmp_path: Path) -> None:
-    version = "client.authentication.k8s.io/v1"
-    user = {"exec": {"apiVersion": version, "command": str(tmp_path / "none")}}
-    with pytest.raises(ConfigError, match="exec plugin"):
-        await connect(kubeconfig(tmp_path / "k", {"server": "http://127.0.0.1:1"}, user))
 
 
 async def test_a_pod_uses_its_service_account(certificates: Certificates, tmp_path: Path) -> None:

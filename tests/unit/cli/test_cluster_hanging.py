@@ -12,6 +12,7 @@ import pytest
 from dragoon.cli import exits, main
 from dragoon.diagnose import archive
 from dragoon.kube.port import CLAIMS, EVENTS, NODES
+from tests.contract.kube.kubeconfigs import kubeconfig
 from tests.scenario.damage.cluster_world import ClusterWorld
 
 Capture = pytest.CaptureFixture[str]
@@ -19,19 +20,18 @@ Capture = pytest.CaptureFixture[str]
 MANIFEST = str(Path(__file__).parents[3] / "docs/manifests/one-gpu.yaml")
 
 
-@pytest.mark.parametrize(
-    "words",
-    [
-        ("status",),
-        ("explain", "pod/train", "-n", "default"),
-        ("simulate", "-f", MANIFEST),
-        ("map",),
-        ("gangs",),
-        ("gangs", "show", "train", "-n", "default"),
-        ("gangs", "make-room", "train", "-n", "default"),
-    ],
-    ids=lambda words: "-".join(words[:2]),
-)
+ASKING = [
+    ("status",),
+    ("explain", "pod/train", "-n", "default"),
+    ("simulate", "-f", MANIFEST),
+    ("map",),
+    ("gangs",),
+    ("gangs", "show", "train", "-n", "default"),
+    ("gangs", "make-room", "train", "-n", "default"),
+]
+
+
+@pytest.mark.parametrize("words", ASKING, ids=lambda words: "-".join(words[:2]))
 async def test_a_server_that_stops_answering_is_given_up_after_the_timeout(
     words: tuple[str, ...], cluster: tuple[ClusterWorld, str], capsys: Capture
 ) -> None:
@@ -84,6 +84,49 @@ async def test_dump_does_not_wait_for_a_silent_server_again_and_ends_with_3(
         assert f"note: not collected: {name}: not asked: http://127.0.0.1:" in told
     with tarfile.open(file) as tar:
         assert [Path(one).name for one in tar.getnames() if one.endswith(".json")] == ["dump.json"]
+
+
+@pytest.fixture
+def silent(tmp_path: Path) -> str:
+    """A kubeconfig whose exec plugin never says anything."""
+    plugin = tmp_path / "plugin"
+    plugin.write_text("#!/bin/sh\nexec sleep 1000\n")
+    plugin.chmod(0o700)
+    version = "client.authentication.k8s.io/v1"
+    user = {"exec": {"apiVersion": version, "command": str(plugin)}}
+    return str(kubeconfig(tmp_path / "silent", {"server": "http://127.0.0.1:1"}, user))
+
+
+@pytest.mark.parametrize("words", ASKING, ids=lambda words: "-".join(words[:2]))
+def test_a_login_that_hangs_is_given_up_after_the_timeout(
+    words: tuple[str, ...], silent: str, capsys: Capture
+) -> None:
+    arguments = [*words, "--kubeconfig", silent, "--timeout", "300ms"]
+    assert main.run(arguments) == exits.UNREACHABLE
+    told = capsys.readouterr()
+    assert f"error: --kubeconfig: {silent}: no credentials within 0.3 s" in told.err
+    assert not told.out
+
+
+def test_check_tells_that_a_login_hangs_and_checks_the_rest(silent: str, capsys: Capture) -> None:
+    arguments = ["check", "--category", "gang,host", "--kubeconfig", silent, "--timeout", "300ms"]
+    main.run([*arguments, "--simulate", "dgx-h100"])
+    told = capsys.readouterr().out
+    assert f"gang: not checked: --kubeconfig: {silent}: no credentials within 0.3 s" in told
+    assert any(line.startswith("host: ") for line in told.splitlines())
+
+
+def test_dump_tells_that_a_login_hangs_and_collects_the_rest(
+    silent: str, tmp_path: Path, capsys: Capture
+) -> None:
+    file = tmp_path / "dump.tar.gz"
+    nowhere = ("--kubelet-root", str(tmp_path / "none"), "--proc-root", str(tmp_path))
+    arguments = ["dump", "-o", str(file), *nowhere, "--kubeconfig", silent, "--timeout", "300ms"]
+    assert main.run(arguments) == exits.UNREACHABLE
+    assert f"cluster: --kubeconfig: {silent}: no credentials within 0.3 s" in (
+        capsys.readouterr().err
+    )
+    assert file.exists()
 
 
 LONGER = ("500ms", "2s", "8s", "32s")
