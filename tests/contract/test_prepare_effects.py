@@ -2,6 +2,8 @@
 
 import os
 import socket
+import subprocess
+import sys
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -276,6 +278,67 @@ def test_what_a_container_put_in_place_of_a_file_is_neither_followed_nor_opened(
     assert effects.peek(path, 10) is None
     with pytest.raises(StateError, match="not a regular file any more"):
         effects.patch(path, 0, b"x")
+
+
+LEASE = """
+import fcntl, os, signal, sys
+signal.signal(signal.SIGIO, signal.SIG_IGN)
+file = os.open(sys.argv[1], os.O_RDWR)
+fcntl.fcntl(file, fcntl.F_SETLEASE, fcntl.F_WRLCK)
+print("held", flush=True)
+sys.stdin.read()
+"""
+
+
+def test_a_file_that_a_container_has_a_lease_on_is_not_waited_for(tmp_path: Path) -> None:
+    path = tmp_path / "usage"
+    path.write_bytes(b"0123456789")
+    effects = HostEffects()
+    with subprocess.Popen(
+        [sys.executable, "-c", LEASE, str(path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as container:
+        assert container.stdout is not None
+        assert container.stdin is not None
+        assert container.stdout.readline() == b"held\n"
+
+        # The kernel would keep whoever opens it for 45 s, and then open it all the same.
+        assert effects.peek(path, 10) is None
+        with pytest.raises(StateError, match="not a regular file any more"):
+            effects.patch(path, 0, b"x")
+        container.stdin.close()
+    assert effects.peek(path, 10) == b"0123456789"
+
+
+def test_a_tree_is_removed_however_deep_a_container_made_it(tmp_path: Path) -> None:
+    """Deeper than Python's stack, and than a path may be long."""
+    tree = tmp_path / "tree"
+    tree.mkdir()
+    folder = os.open(tree, os.O_RDONLY)
+    for _ in range(1200):
+        os.mkdir("folder", dir_fd=folder)
+        os.symlink("/", "link", dir_fd=folder)
+        inner = os.open("folder", os.O_RDONLY, dir_fd=folder)
+        os.close(folder)
+        folder = inner
+    for name in ("wide", "side", "by side"):
+        os.mkdir(name, dir_fd=folder)
+        os.mkfifo(f"{name}.pipe", dir_fd=folder)
+    os.close(folder)
+
+    HostEffects().remove_tree(tree)
+
+    assert not tree.exists()
+
+
+def test_a_link_in_place_of_a_tree_is_neither_followed_nor_removed(tmp_path: Path) -> None:
+    kept = tmp_path / "kept"
+    kept.mkdir()
+    (kept / "file").write_text("kept")
+    (tmp_path / "tree").symlink_to(kept)
+
+    with pytest.raises(StateError):
+        HostEffects().remove_tree(tmp_path / "tree")
+    assert (kept / "file").read_text() == "kept"
 
 
 def test_removing_a_tree_follows_no_link_out_of_it(tmp_path: Path) -> None:

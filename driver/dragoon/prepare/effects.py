@@ -9,7 +9,6 @@ import errno
 import fcntl
 import hashlib
 import os
-import shutil
 import stat
 import struct
 import time
@@ -25,7 +24,7 @@ from dragoon.errors import StateError
 from dragoon.gpu.model import PciAddress
 from dragoon.gpu.port import MigCards
 from dragoon.prepare.cards import UNCHANGEABLE_CARDS, Cards
-from dragoon.prepare.descriptors import Opened, all_of, opened_regular
+from dragoon.prepare.descriptors import Opened, all_of, opened_regular, remove_tree
 
 _RETRYABLE = frozenset({errno.EIO, errno.ENOSPC, errno.EDQUOT, errno.EAGAIN, errno.EINTR})
 _ABSENT = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ELOOP})
@@ -239,7 +238,7 @@ class HostEffects:
 
     def remove_tree(self, path: Path) -> None:
         with _Reported("remove", path), suppress(FileNotFoundError):
-            shutil.rmtree(path)
+            remove_tree(path)
 
     def set_memory_cap(self, address: PciAddress, cgroup: Path, hard: int | None) -> None:
         self._cards.set_memory_cap(address, cgroup, hard)
