@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import click
 
+from dragoon.cli.given import PATH
 from dragoon.errors import ApiUnavailableError
 
 if TYPE_CHECKING:
@@ -16,7 +17,7 @@ Found = TypeVar("Found")
 
 kubeconfig_option = click.option(
     "--kubeconfig",
-    type=click.Path(path_type=Path),
+    type=PATH,
     help="How to reach the cluster; as for kubectl without it.",
 )
 """The command gets it as `kubeconfig`, None where it was not given."""

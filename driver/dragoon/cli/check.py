@@ -17,6 +17,7 @@ from dragoon.cli import exits, settings
 from dragoon.cli.asking import kubeconfig_option
 from dragoon.cli.cluster_source import looking_at
 from dragoon.cli.durations import CLUSTER_SECONDS, SECONDS, either_timeout_option
+from dragoon.cli.given import PATH
 from dragoon.cli.output import Form, form_option, print_data, print_next, print_table
 from dragoon.cli.waiting import until
 from dragoon.diagnose.checking import (
@@ -35,7 +36,6 @@ from dragoon.prepare.clock import LoopClock
 
 _SHOWN: Final = 10
 _COLOURS: Final = {"error": "red", "warning": "yellow", "info": "blue"}
-_PATH: Final = click.Path(path_type=Path)
 
 FailOn = Severity | Literal["never"]
 
@@ -63,11 +63,11 @@ FailOn = Severity | Literal["never"]
     show_default=True,
     help="Where something at least so bad is found, end with 1.",
 )
-@click.option("--snapshot", type=_PATH, help="Check this saved cluster instead of the live one.")
+@click.option("--snapshot", type=PATH, help="Check this saved cluster instead of the live one.")
 @kubeconfig_option
 @click.option(
     "--runtime-config",
-    type=_PATH,
+    type=PATH,
     help="What `containerd config dump` or `crio status config` printed.",
 )
 @settings.setting_options(

@@ -7,9 +7,10 @@ import yaml
 
 from dragoon.cli import exits
 from dragoon.cli.calling import Family
+from dragoon.cli.given import TEXT
 from dragoon.cli.output import print_next
 from dragoon.diagnose.wishing import Wish, problems, template
-from dragoon.errors import DragoonError, InvalidInputError
+from dragoon.errors import DragoonError
 
 _HOW: Final = """\
 # In the pod:        resourceClaims: [{{name: gpu, resourceClaimTemplateName: {name}}}]
@@ -23,15 +24,15 @@ def command() -> None:
 
 
 @command.command()
-@click.option("--name", help="Of the template; without it a name that says what it is.")
+@click.option("--name", type=TEXT, help="Of the template; without it a name that says what it is.")
 @click.option("--gpus", default=1, show_default=True, help="How many devices.")
-@click.option("--memory", metavar="AMOUNT", help="Each with at least so much, 40Gi.")
-@click.option("--share", metavar="AMOUNT", help="So much of a GPU, capped, 10Gi.")
+@click.option("--memory", type=TEXT, metavar="AMOUNT", help="Each with at least so much, 40Gi.")
+@click.option("--share", type=TEXT, metavar="AMOUNT", help="So much of a GPU, capped, 10Gi.")
 @click.option("--cores", type=int, help="With --share: at most so many per cent of its compute.")
-@click.option("--profile", metavar="NAME", help="A MIG device, 1g.10gb.")
-@click.option("--product", metavar="TEXT", help="The model's name has this in it.")
+@click.option("--profile", type=TEXT, metavar="NAME", help="A MIG device, 1g.10gb.")
+@click.option("--product", type=TEXT, metavar="TEXT", help="The model's name has this in it.")
 @click.option("--same-nvlink", is_flag=True, help="All in one NVLink domain.")
-@click.option("--class", "class_name", metavar="NAME", help="Another DeviceClass.")
+@click.option("--class", "class_name", type=TEXT, metavar="NAME", help="Another DeviceClass.")
 def new(**wishes: Any) -> int:
     """Print a ResourceClaimTemplate that asks for GPUs.
 
@@ -39,12 +40,6 @@ def new(**wishes: Any) -> int:
     pipe it into kubectl apply -f - , or into a file.
     """
     given = {name: value for name, value in wishes.items() if value is not None}
-    for name, value in given.items():
-        # A variable of a shell that is not set must not ask for something else.
-        if not value and isinstance(value, str):
-            raise InvalidInputError(
-                f"--{name.removesuffix('_name')}: found nothing, allowed is some text"
-            )
     found = template(Wish(**given))
     findings = problems(found)
     wrong = [f"{one.code} {one.path}: {one.found}" for one in findings if one.severity == "error"]

@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 import click
 
 from dragoon.cli.asking import ask, kubeconfig_option
+from dragoon.cli.given import PATH
 from dragoon.diagnose import saving
 from dragoon.diagnose.snapshot import ClusterSnapshot
 
@@ -14,17 +15,15 @@ _Command = TypeVar("_Command", bound=Callable[..., Any])
 
 _TAKE_SNAPSHOTS = ("dragoon status", "dragoon explain", "dragoon check", "dragoon devices")
 
-_FOLDER = click.Path(path_type=Path)
-
 
 def source_options(command: _Command) -> _Command:
     """Adds the options that say where to look; the command gets them as keywords."""
     command = click.option(
-        "--save", type=_FOLDER, help="Save what was looked at into this new folder, to send it."
+        "--save", type=PATH, help="Save what was looked at into this new folder, to send it."
     )(command)
     command = kubeconfig_option(command)
     return click.option(
-        "--snapshot", type=_FOLDER, help="Look at this saved cluster instead of the live one."
+        "--snapshot", type=PATH, help="Look at this saved cluster instead of the live one."
     )(command)
 
 

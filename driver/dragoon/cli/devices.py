@@ -15,6 +15,7 @@ from dragoon.app.patience import in_time
 from dragoon.cli import exits, objects, settings
 from dragoon.cli.cluster_source import looking_at
 from dragoon.cli.durations import timeout_option
+from dragoon.cli.given import PATH
 from dragoon.cli.output import (
     Cell,
     Form,
@@ -50,7 +51,7 @@ Object = Mapping[str, Any]
 @click.argument("what", required=False, metavar="[node/NAME]")
 @click.option(
     "--snapshot",
-    type=click.Path(path_type=Path),
+    type=PATH,
     help="Those that are published in this saved cluster, of all nodes or of one.",
 )
 @click.option(

@@ -14,10 +14,10 @@ from dragoon.app.config import PluginConfig
 from dragoon.cli import exits, settings
 from dragoon.cli.asking import kubeconfig_option
 from dragoon.cli.durations import task_timeout_option
+from dragoon.cli.given import PATH, TEXT
 from dragoon.cli.output import print_next
 from dragoon.errors import ApiUnavailableError, ConfigError, InvalidInputError, StateError
 
-_PATH: Final = click.Path(path_type=Path)
 _STDOUT: Final = "-"
 
 
@@ -26,7 +26,7 @@ _STDOUT: Final = "-"
     "-o",
     "--output",
     "target",
-    default="",
+    type=TEXT,
     metavar="FILE",
     help="The new file, - for stdout.  [default: dragoon-dump-TIME.tar.gz]",
 )
@@ -34,7 +34,7 @@ _STDOUT: Final = "-"
 @kubeconfig_option
 @click.option(
     "--runtime-config",
-    type=_PATH,
+    type=PATH,
     help="What `containerd config dump` or `crio status config` printed.",
 )
 @task_timeout_option
@@ -45,7 +45,7 @@ _STDOUT: Final = "-"
 )
 def command(
     *,
-    target: str,
+    target: str | None,
     local: bool,
     kubeconfig: Path | None,
     runtime_config: Path | None,

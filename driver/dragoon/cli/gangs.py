@@ -12,6 +12,7 @@ from dragoon.cli.answers import print_section
 from dragoon.cli.asking import ask, kubeconfig_option
 from dragoon.cli.calling import Family
 from dragoon.cli.durations import cluster_timeout_option
+from dragoon.cli.given import TEXT
 from dragoon.cli.output import (
     Cell,
     Form,
@@ -31,7 +32,7 @@ _HEADER: Final = ("NAMESPACE", "NAME", "READY", "PHASE", "AGE", "WAITING FOR")
 _WIDE: Final = (*_HEADER, "SOURCE", "NODES", "WHY")
 _BAD: Final = frozenset(("Invalid", "Stuck"))
 
-_namespace = click.option("-n", "--namespace", default=None, help="Only in this namespace.")
+_namespace = click.option("-n", "--namespace", type=TEXT, help="Only in this namespace.")
 
 
 @click.group(cls=Family, invoke_without_command=True)

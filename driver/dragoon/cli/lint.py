@@ -7,8 +7,8 @@ from typing import Any, Final
 
 import click
 
-from dragoon.api.names import DRIVER_NAME
 from dragoon.cli import exits, manifest_source
+from dragoon.cli.given import PATH, driver_name_option
 from dragoon.cli.output import Form, form_option, print_data, print_next
 from dragoon.diagnose import saving
 from dragoon.diagnose.codes import API_VERSION
@@ -21,10 +21,10 @@ _COLOURS: Final = {"error": "red", "warning": "yellow", "info": "blue"}
 @manifest_source.manifest_options
 @click.option(
     "--snapshot",
-    type=click.Path(path_type=Path),
+    type=PATH,
     help="A saved cluster, to check against its devices, classes and claims too.",
 )
-@click.option("--driver-name", default=DRIVER_NAME, show_default=True, help="The driver's name.")
+@driver_name_option
 @form_option
 def command(
     files: tuple[Path, ...],

@@ -7,6 +7,7 @@ from typing import Any, Final, TypeVar
 
 import click
 
+from dragoon.cli.given import PATH, TEXT
 from dragoon.diagnose.documents import Document, Unreadable, read_files, read_text
 from dragoon.diagnose.manifests import Manifests
 from dragoon.reading import text_in
@@ -18,7 +19,12 @@ _STDIN: Final = Path("-")
 def manifest_options(command: _Command) -> _Command:
     """Adds `--filename` and `--namespace`; the command gets them as `files` and `namespace`."""
     command = click.option(
-        "-n", "--namespace", default="default", show_default=True, help="Of objects without."
+        "-n",
+        "--namespace",
+        type=TEXT,
+        default="default",
+        show_default=True,
+        help="Of objects without.",
     )(command)
     return click.option(
         "-f",
@@ -26,7 +32,7 @@ def manifest_options(command: _Command) -> _Command:
         "files",
         multiple=True,
         required=True,
-        type=click.Path(path_type=Path),
+        type=PATH,
         help="A file or a folder with manifests, - for stdin; may be given again.",
     )(command)
 

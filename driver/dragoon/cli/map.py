@@ -5,9 +5,9 @@ from typing import Any, Final, Literal
 
 import click
 
-from dragoon.api.names import DRIVER_NAME
 from dragoon.cli import cluster_source, exits, settings
 from dragoon.cli.durations import cluster_timeout_option
+from dragoon.cli.given import TEXT, driver_name_option
 from dragoon.cli.output import print_data
 from dragoon.diagnose.mapping import as_data, draw, page
 from dragoon.diagnose.snapshot import ClusterSnapshot
@@ -25,16 +25,18 @@ _NODE: Final = "simulated"
     show_default=True,
     help="What to print: a page for a browser, or its data.",
 )
-@click.option("--driver-name", default=DRIVER_NAME, show_default=True, help="The driver's name.")
+@driver_name_option
 @click.option(
     "--label",
     "labels",
+    type=TEXT,
     multiple=True,
     metavar="KEY",
     help="A node label to group by, such as that of racks; may be given again.",
 )
 @click.option(
     "--simulate",
+    type=TEXT,
     metavar="MACHINE",
     help="Draw one node with this simulated machine, without a cluster.",
 )

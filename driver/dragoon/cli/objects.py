@@ -7,6 +7,7 @@ from typing import Any, Final, TypeVar
 
 import click
 
+from dragoon.cli.given import TEXT
 from dragoon.errors import InvalidInputError
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
@@ -38,7 +39,7 @@ def named(text: str, *allowed: str, bare: str = "") -> Named:
     Raises InvalidInputError for another kind, or none.
     """
     kind, slash, name = text.partition("/")
-    if not slash and bare:
+    if not slash and bare and text:
         return Named(bare, text)
     found = _NAMES.get(kind.lower(), "")
     if found not in allowed or not name or "/" in name:
@@ -60,7 +61,7 @@ def local_namespace_option(command: _Command) -> _Command:
 
 
 def _option(text: str) -> Callable[[_Command], _Command]:
-    return click.option("-n", "--namespace", default=None, help=text)
+    return click.option("-n", "--namespace", type=TEXT, help=text)
 
 
 def namespace_of(given: str | None, kubeconfig: Path | None, snapshot: Path | None = None) -> str:

@@ -3,8 +3,8 @@
 import click
 import yaml
 
-from dragoon.api.names import DRIVER_NAME
 from dragoon.app import permissions
+from dragoon.cli.given import TEXT, driver_name_option
 
 
 @click.command()
@@ -16,13 +16,16 @@ from dragoon.app import permissions
     show_default=True,
     help="Which process.",
 )
-@click.option("--driver-name", default=DRIVER_NAME, show_default=True, help="The driver's name.")
+@driver_name_option
 @click.option(
     "--service-account",
+    type=TEXT,
     default=None,
     help="The ServiceAccount that its pods use.  [default: dragoon-plugin, dragoon-controller]",
 )
-@click.option("--namespace", default="dragoon-system", show_default=True, help="Its namespace.")
+@click.option(
+    "--namespace", type=TEXT, default="dragoon-system", show_default=True, help="Its namespace."
+)
 @click.option(
     "--kubelets-read-claims/--no-kubelets-read-claims",
     default=True,

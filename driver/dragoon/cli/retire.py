@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from dragoon.api.names import DRIVER_NAME
 from dragoon.cli import exits
 from dragoon.cli.asking import ask, kubeconfig_option
+from dragoon.cli.given import driver_name_option
 from dragoon.cli.output import print_next, print_table
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ _STAYS: Final = (
 
 @click.command()
 @click.option("--check", is_flag=True, help="Only say which claims still hold devices.")
-@click.option("--driver-name", default=DRIVER_NAME, show_default=True, help="The driver's name.")
+@driver_name_option
 @kubeconfig_option
 def command(driver_name: str, kubeconfig: Path | None, *, check: bool) -> int:
     """Remove what plugin and controller left in the cluster, after they have gone.

@@ -6,8 +6,10 @@ from typing import Any, TypeVar
 
 import click
 
+from dragoon.api.names import check_driver_name
 from dragoon.app import config
 from dragoon.app.setting import Setting
+from dragoon.cli.given import TEXT
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
@@ -24,13 +26,18 @@ def setting_options(
                 setting.flag, name, default=None, metavar="TEXT", help=setting.text
             )(command)
         return click.option(
-            "--config", "file", default=None, metavar="FILE", help="The config file (YAML)."
+            "--config", "file", type=TEXT, metavar="FILE", help="The config file (YAML)."
         )(command)
 
     return add
 
 
 def load(options: dict[str, Any]) -> config.PluginConfig:
-    """The plugin's settings from this command line, the environment and the config file."""
+    """The plugin's settings from this command line, the environment and the config file.
+
+    Raises ConfigError.
+    """
     flags = {name: value for name, value in options.items() if name != "file"}
-    return config.load(flags, os.environ, file=options["file"])
+    found = config.load(flags, os.environ, file=options["file"])
+    check_driver_name(found.driver_name)
+    return found

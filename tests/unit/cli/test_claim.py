@@ -111,4 +111,4 @@ def test_a_variable_of_a_shell_that_is_empty_does_not_ask_for_something_else(
     assert main.run(["claim", "new", f"--{option}", ""]) == 2
     told = capsys.readouterr()
     assert told.out == ""
-    assert f"--{option}: found nothing" in told.err
+    assert f"--{option}': found nothing" in told.err
