@@ -35,9 +35,14 @@ def setting_options(
 def load(options: dict[str, Any]) -> config.PluginConfig:
     """The plugin's settings from this command line, the environment and the config file.
 
-    Raises ConfigError.
+    Raises InvalidInputError, also for a machine to be simulated that there is not: a command that
+    goes on where the driver is missing would answer for a node without GPUs.
     """
     flags = {name: value for name, value in options.items() if name != "file"}
     found = config.load(flags, os.environ, file=options["file"])
     check_driver_name(found.driver_name)
+    if found.simulate and "simulate" in flags:
+        from dragoon.gpu.sim.profiles import find_machine  # noqa: PLC0415 - only where it is simulated
+
+        find_machine(found.simulate)
     return found

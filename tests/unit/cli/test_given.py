@@ -1,6 +1,7 @@
 """Values that say nothing, as of a shell's variable that is not set, and names of no driver."""
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import click
 import pytest
@@ -72,3 +73,27 @@ def test_a_name_that_no_driver_can_have_is_refused(
 def test_an_object_without_a_name_is_refused(words: tuple[str, ...], capsys: Capture) -> None:
     assert main.run([*words, ""]) == exits.USAGE
     assert "found '', allowed is" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        *(("status", "--local"), ("check",), ("devices",), ("topo",), ("mig",), ("usage",)),
+        *(("map",), ("dump", "--local", "-o", "never-written")),
+    ],
+    ids=lambda words: words[0],
+)
+def test_a_machine_that_there_is_not_is_refused(words: tuple[str, ...], capsys: Capture) -> None:
+    assert main.run([*words, "--simulate", "dgx-h1000"]) == exits.USAGE
+    told = capsys.readouterr()
+    assert "error: simulated machine: found 'dgx-h1000', allowed: a topology file, or" in told.err
+    assert not told.out
+
+
+def test_a_machine_of_a_wrong_file_is_refused(tmp_path: Path, capsys: Capture) -> None:
+    (tmp_path / "m.yaml").write_text("gpus: 3")
+    file = tmp_path / "dump.tar.gz"
+    words = ["dump", "--local", "-o", str(file), "--simulate", str(tmp_path / "m.yaml")]
+    assert main.run(words) == exits.USAGE
+    assert f"error: {tmp_path}/m.yaml" in capsys.readouterr().err
+    assert not file.exists()
