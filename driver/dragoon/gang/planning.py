@@ -24,6 +24,7 @@ from dragoon.gang.remembering import Case, Memory, Pace, Reporter
 from dragoon.gang.turns import Turns
 from dragoon.gang.waiting import ranking
 from dragoon.gang.waiting.making_room import make_room
+from dragoon.gang.waiting.ranking import Rank
 from dragoon.gang.world import World
 from dragoon.kube.backoff import Backoff
 
@@ -75,7 +76,7 @@ class Planning:
         self._pace = pace
         self._away = away
         self._clock = clock
-        self._turns = Turns()
+        self._turns = Turns(clock)
         self.questions = Questions(world)
         self._advice_due = 0.0
 
@@ -118,7 +119,7 @@ class Planning:
             memory.planned_at = self._clock()
             return
         with self._away():
-            async with self._turns.turn(ranking.priority(case.pods), gang.created):
+            async with self._turns.turn(ranking.rank(gang, case.pods)):
                 outcome = await self._ask(gang, case, request, memory, members=members, now=now)
         self._reporter.planned(outcome, memory.planned_for)
 
@@ -157,8 +158,7 @@ class Planning:
 
     async def probe(
         self,
-        priority: int,
-        created: str,
+        rank: Rank,
         *,
         question: Callable[[], tuple[GangAsk, PlacementSnapshot]],
         keep: Callable[[Outcome], None],
@@ -168,7 +168,7 @@ class Planning:
         question: what is asked, made when its turn has come. keep: takes the answer before anybody
         else has a turn. Answers how many seconds planning took.
         """
-        async with self._turns.turn(priority, created):
+        async with self._turns.turn(rank):
             ask, placement = question()
             started = self._clock()
             outcome = await _in_thread(lambda: self._planner(placement, ask, Budget()))

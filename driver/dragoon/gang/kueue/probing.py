@@ -21,6 +21,7 @@ from dragoon.gang.kueue.members import Found, NotThereError, gang_label, needs, 
 from dragoon.gang.kueue.model import Raw, Workload
 from dragoon.gang.kueue.promising import Rooms
 from dragoon.gang.planning import Planning
+from dragoon.gang.waiting.ranking import Rank
 from dragoon.gang.world import World
 from dragoon.kube.port import TEMPLATES, Api, Resource
 
@@ -76,8 +77,7 @@ class Prober:
 
         try:
             seconds = await self._planning.probe(
-                workload.priority if hold else _LAST,
-                workload.created,
+                _rank(workload, workload.priority if hold else _LAST),
                 # Of all that wait for their turn none keeps its pods.
                 question=lambda: self._question(workload, pod_asks(workload, found)),
                 keep=keep,
@@ -148,3 +148,8 @@ class Prober:
             except ApiNotFoundError:
                 continue
         return found
+
+
+def _rank(workload: Workload, priority: int) -> Rank:
+    """The place of a Workload among all that ask the planner."""
+    return Rank(-priority, workload.created, *workload.key)
