@@ -6,6 +6,7 @@ sequences, line breaks and marks that turn the direction of text.
 
 import re
 import shlex
+from collections.abc import Sequence
 from typing import Final
 
 _BREAK: Final = "\\t-\\r\\x85\\u2028\\u2029"
@@ -30,9 +31,11 @@ def one_line(text: str) -> str:
     return visible(_BREAKS.sub(" ", text)) if OBEYED.search(text) else text
 
 
-def typed(command: str) -> str:
+def typed(command: str | Sequence[str]) -> str:
     """A command to type, with the words quoted in which a shell would see more than a word.
 
-    Names in it may be anybody's: a saved cluster is a file.
+    command: its words, or all of them in one text where none has a blank in it. Names in it may be
+    anybody's: a saved cluster is a file.
     """
-    return " ".join(shlex.quote(word) for word in command.split())
+    words = command.split() if isinstance(command, str) else command
+    return " ".join(map(shlex.quote, words))

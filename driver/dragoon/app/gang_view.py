@@ -9,7 +9,14 @@ from typing import Any
 from dragoon.api import gang
 from dragoon.api.gang import GangObject, gang_of
 from dragoon.api.gang_plan import unpack
-from dragoon.errors import ApiConflictError, ApiNotFoundError, InvalidInputError
+from dragoon.diagnose.gangs import find_gang
+from dragoon.diagnose.snapshot import ClusterSnapshot
+from dragoon.errors import (
+    ApiConflictError,
+    ApiNotFoundError,
+    DragoonError,
+    InvalidInputError,
+)
 from dragoon.gang.asking import gang_ref
 from dragoon.gang.discovering import families
 from dragoon.gang.protocol.actions import Action, Journal, Reserve
@@ -41,6 +48,23 @@ async def gangs_in(api: Api, namespace: str | None = None) -> list[GangObject]:
     except ApiNotFoundError:
         return []
     return sorted((gang_of(raw) for raw in listing.items), key=lambda one: one.key)
+
+
+def saved_gangs(
+    snapshot: ClusterSnapshot, namespace: str | None = None
+) -> tuple[list[GangObject], list[str]]:
+    """The gangs of a saved cluster, sorted, and what could not be read of them, and why."""
+    found = []
+    unread = [one for one in snapshot.missing if one.startswith((f"{GANGS.plural}:", "left out"))]
+    for space, name, _ in snapshot.named(gang.KIND):
+        if namespace in {None, space}:
+            try:
+                one = find_gang(snapshot, space, name)
+            except DragoonError as error:
+                unread.append(error.message)
+            else:
+                found += [one] if one else []
+    return sorted(found, key=lambda one: one.key), unread
 
 
 def age(created: str, now: datetime) -> str:

@@ -13,7 +13,15 @@ from dragoon.diagnose.snapshot import ClusterSnapshot
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
-_TAKE_SNAPSHOTS = ("dragoon status", "dragoon explain", "dragoon check", "dragoon devices")
+_TAKE_SNAPSHOTS = (
+    *("dragoon status", "dragoon explain", "dragoon check", "dragoon devices", "dragoon simulate"),
+    *("dragoon lint", "dragoon gangs show"),
+)
+
+snapshot_option = click.option(
+    "--snapshot", type=PATH, help="Look at this saved cluster instead of the live one."
+)
+"""The command gets it as `snapshot`, None where it was not given."""
 
 
 def source_options(command: _Command) -> _Command:
@@ -22,9 +30,7 @@ def source_options(command: _Command) -> _Command:
         "--save", type=PATH, help="Save what was looked at into this new folder, to send it."
     )(command)
     command = kubeconfig_option(command)
-    return click.option(
-        "--snapshot", type=PATH, help="Look at this saved cluster instead of the live one."
-    )(command)
+    return snapshot_option(command)
 
 
 def look(
@@ -53,11 +59,12 @@ def keep(found: ClusterSnapshot, folder: Path) -> None:
     click.echo(f"saved {len(files)} files in {folder}", err=True)
 
 
-def looking_at(command: str, snapshot: Path | None) -> str:
-    """The command to type next, about the same saved cluster as this one."""
-    if snapshot is None or not command.startswith(_TAKE_SNAPSHOTS):
-        return command
-    return f"{command} --snapshot {snapshot}"
+def looking_at(command: str, snapshot: Path | None, file: Path | None = None) -> tuple[str, ...]:
+    """The words to type next, about the same saved cluster as this one. file: for its `-f`."""
+    words = [*command.split(), *(("-f", str(file)) if file else ())]
+    if snapshot is not None and command.startswith(_TAKE_SNAPSHOTS):
+        words += ["--snapshot", str(snapshot)]
+    return tuple(words)
 
 
 def _live(kubeconfig: Path | None, seconds: float | None) -> ClusterSnapshot:

@@ -13,6 +13,7 @@ from dragoon.app import hardware
 from dragoon.app.config import PluginConfig
 from dragoon.cli import exits, settings
 from dragoon.cli.asking import kubeconfig_option
+from dragoon.cli.cluster_source import looking_at
 from dragoon.cli.durations import task_timeout_option
 from dragoon.cli.given import PATH, TEXT
 from dragoon.cli.output import print_next
@@ -70,7 +71,7 @@ def command(
         click.echo(f"note: not collected: {error}", err=True)
     if name != _STDOUT:
         click.echo(name)
-        print_next(f"dragoon status --snapshot {name}")
+        print_next(looking_at("dragoon status", Path(name)))
     return exits.UNREACHABLE if is_empty else exits.FINE
 
 

@@ -5,12 +5,14 @@ from pathlib import Path
 from typing import Any, Final
 
 import click
+from click.core import ParameterSource
 
 from dragoon.api.gang import SETTLED, GangObject
 from dragoon.cli import exits, objects
 from dragoon.cli.answers import print_section
 from dragoon.cli.asking import ask, kubeconfig_option
 from dragoon.cli.calling import Family
+from dragoon.cli.cluster_source import looking_at, snapshot_option
 from dragoon.cli.durations import cluster_timeout_option
 from dragoon.cli.given import TEXT
 from dragoon.cli.output import (
@@ -25,6 +27,7 @@ from dragoon.cli.output import (
     print_next,
     print_table,
 )
+from dragoon.diagnose import saving
 from dragoon.diagnose.codes import API_VERSION
 from dragoon.errors import InvalidInputError
 
@@ -37,23 +40,27 @@ _namespace = click.option("-n", "--namespace", type=TEXT, help="Only in this nam
 
 @click.group(cls=Family, invoke_without_command=True)
 @_namespace
+@snapshot_option
 @kubeconfig_option
 @cluster_timeout_option
 @list_form_option
 @click.pass_context
 def command(
     ctx: click.Context,
+    *,
     namespace: str | None,
+    snapshot: Path | None,
     kubeconfig: Path | None,
     timeout: float,
     form: Form,
 ) -> int | None:
     """Show the gangs of the cluster: how many members run, and what they wait for."""
     if ctx.invoked_subcommand is not None:
+        _refuse_what_is_given_before(ctx)
         return None
     from dragoon.app import gang_view  # noqa: PLC0415 - half a second, not for --help
 
-    found = ask(kubeconfig, lambda api: gang_view.gangs_in(api, namespace), timeout)
+    found = _look(namespace, snapshot, kubeconfig, timeout)
     if form == "name":
         print_names(objects.GANG, (one.name for one in found))
     elif form in {"table", "wide"}:
@@ -70,7 +77,7 @@ def command(
     waiting = [one for one in found if one.status.waiting_for]
     print_next(
         *(
-            f"dragoon explain gang/{one.name} -n {one.namespace}"
+            looking_at(f"dragoon explain gang/{one.name} -n {one.namespace}", snapshot)
             for one in (*troubled, *waiting)[:1]
         )
     )
@@ -80,22 +87,29 @@ def command(
 @command.command()
 @click.argument("name", metavar="gang/NAME")
 @objects.namespace_option
+@snapshot_option
 @kubeconfig_option
 @cluster_timeout_option
-def show(name: str, namespace: str | None, kubeconfig: Path | None, timeout: float) -> int:
+def show(
+    name: str,
+    namespace: str | None,
+    snapshot: Path | None,
+    kubeconfig: Path | None,
+    timeout: float,
+) -> int:
     """Show one gang: why it waits, its conditions, where its members are."""
     from dragoon.app import gang_view  # noqa: PLC0415 - half a second, not for --help
 
     name = objects.named(name, objects.GANG, bare=objects.GANG).name
-    space = objects.namespace_of(namespace, kubeconfig)
-    every = ask(kubeconfig, lambda api: gang_view.gangs_in(api, space), timeout)
+    space = objects.namespace_of(namespace, kubeconfig, snapshot)
+    every = _look(space, snapshot, kubeconfig, timeout)
     found = next((one for one in every if one.name == name), None)
     if found is None:
         raise InvalidInputError(f"gang {space}/{name}: not found")
     click.echo(f"gang {found}: {found.status.phase or 'not seen yet'}, {_ready(found)} ready")
     for title, lines in gang_view.details(found):
         print_section(title, lines)
-    print_next(f"dragoon explain gang/{name} -n {space}")
+    print_next(looking_at(f"dragoon explain gang/{name} -n {space}", snapshot))
     return exits.FINDINGS if found.status.phase in _BAD else exits.FINE
 
 
@@ -171,6 +185,31 @@ def make_room(
         print_next(f"dragoon gangs make-room gang/{name} -n {space} --evict")
     refused = any(one.refusal for one in asked)
     return exits.FINE if found.is_fine and not refused else exits.FINDINGS
+
+
+def _refuse_what_is_given_before(ctx: click.Context) -> None:
+    """Options of the list say nothing to a command below it: another cluster would be asked."""
+    for name in ctx.params:
+        if ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE:
+            raise click.UsageError(
+                f"found --{'output' if name == 'form' else name} before {ctx.invoked_subcommand!r}, "
+                "allowed is after it",
+                ctx,
+            )
+
+
+def _look(
+    namespace: str | None, snapshot: Path | None, kubeconfig: Path | None, timeout: float
+) -> list[GangObject]:
+    """The gangs that are there; what cannot be read of a saved cluster is told on stderr."""
+    from dragoon.app import gang_view  # noqa: PLC0415 - half a second, not for --help
+
+    if snapshot is None:
+        return ask(kubeconfig, lambda api: gang_view.gangs_in(api, namespace), timeout)
+    found, unread = gang_view.saved_gangs(saving.load(snapshot), namespace)
+    for one in unread:
+        click.echo(f"note: {one}", err=True)
+    return found
 
 
 def _row(one: GangObject, age: str) -> Row:

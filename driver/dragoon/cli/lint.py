@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import click
 
-from dragoon.cli import exits, manifest_source
+from dragoon.cli import cluster_source, exits, manifest_source
 from dragoon.cli.given import PATH, driver_name_option
 from dragoon.cli.output import Form, form_option, print_data, print_next
 from dragoon.diagnose import saving
@@ -44,7 +44,8 @@ def command(
         print_data(finding_list(findings), form)
     counts = Counter(one.severity for one in findings)
     click.echo(_summary(len(manifests.items), counts), err=True)
-    print_next(f"dragoon {'lint' if counts['error'] else 'simulate'} -f {files[0]}")
+    after = "dragoon lint" if counts["error"] else "dragoon simulate"
+    print_next(cluster_source.looking_at(after, snapshot, files[0]))
     return exits.FINDINGS if counts["error"] else exits.FINE
 
 

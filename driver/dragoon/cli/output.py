@@ -93,8 +93,8 @@ def print_names(kind: str, names: Iterable[str]) -> None:
         click.echo(f"{kind}/{one_line(one)}")
 
 
-def print_next(*commands: str) -> None:
-    """The commands to type next, on stderr, each once."""
+def print_next(*commands: str | tuple[str, ...]) -> None:
+    """The commands to type next, on stderr, each once; as words where a blank may be in one."""
     for one in dict.fromkeys(commands):
         click.echo(f"next: {typed(one)}", err=True)
 

@@ -48,9 +48,9 @@ def command(
     else:
         print_data(answers.simulated(found), form)
     if not found.is_whole:
-        print_next(f"dragoon lint -f {files[0]}")
+        print_next(cluster_source.looking_at("dragoon lint", source["snapshot"], files[0]))
     elif found.is_fine:
-        print_next(f"kubectl apply -f {files[0]}")
+        print_next(("kubectl", "apply", "-f", str(files[0])))
     else:
         print_next(cluster_source.looking_at("dragoon status", source["snapshot"]))
     return exits.FINE if found.is_fine else exits.FINDINGS

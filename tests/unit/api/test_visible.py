@@ -41,7 +41,10 @@ def test_several_lines_become_one(written: str, seen: str) -> None:
         ("kubectl delete pod x; rm -rf ~", "kubectl delete pod 'x;' rm -rf '~'"),
         ("dragoon status node/$(id)", "dragoon status 'node/$(id)'"),
         ("dragoon status node/a\nid", "dragoon status node/a id"),
+        (("dragoon", "lint", "-f", "my file"), "dragoon lint -f 'my file'"),
     ],
 )
-def test_a_command_to_type_starts_nothing_that_a_name_says(command: str, shown: str) -> None:
+def test_a_command_to_type_starts_nothing_that_a_name_says(
+    command: str | tuple[str, ...], shown: str
+) -> None:
     assert typed(command) == shown

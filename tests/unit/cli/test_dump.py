@@ -231,7 +231,7 @@ def test_where_it_cannot_be_written_nothing_is_collected(
 ) -> None:
     (tmp_path / "mine").write_text("x")
     file = str(tmp_path / name)
-    assert main.run(["dump", "-o", file, "--local", "--simulate", "nothing"]) == 2
+    assert main.run(["dump", "-o", file, "--local", "--simulate", "dgx-h100"]) == 2
     assert f"--output: found {file}, allowed is the name of a new file" in capsys.readouterr().err
 
 

@@ -167,7 +167,7 @@ def test_simulate_ends_with_1_where_a_document_cannot_be_understood(
     assert main.run(["simulate", "-f", str(file), "--snapshot", str(saved)]) == 1
     told = capsys.readouterr().err
     assert f"note: {file}:" in told
-    assert told.endswith(f"next: dragoon lint -f {file}\n")
+    assert told.endswith(f"next: dragoon lint -f {file} --snapshot {saved}\n")
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from dragoon.api.gang import GATE, LABEL
 from dragoon.app.gang_view import age
@@ -150,3 +151,82 @@ async def test_wide_says_where_a_gang_is_and_why_not_and_names_can_be_typed_agai
         told = capsys.readouterr()
         assert told.out == "gang/a\ngang/b\n"
         assert told.err == "next: dragoon explain gang/a -n team\n"
+
+
+def saved(folder: Path, *gangs: dict[str, Any], missing: tuple[str, ...] = ()) -> str:
+    """A saved cluster with these Gangs."""
+    header = {
+        "apiVersion": "diagnose.dragoon.dev/v1",
+        "kind": "Snapshot",
+        "source": "there",
+        "missing": list(missing),
+    }
+    named = [{"apiVersion": "gang.dragoon.dev/v1alpha1", "kind": "Gang", **one} for one in gangs]
+    file = folder / "my cluster.yaml"
+    file.write_text(yaml.safe_dump_all([header, *named]))
+    return str(file)
+
+
+def of(name: str, namespace: str = "team", **status: Any) -> dict[str, Any]:
+    return {
+        "metadata": {"name": name, "namespace": namespace},
+        "spec": {"size": 2},
+        "status": {"members": {"summary": "1/2"}, **status},
+    }
+
+
+def test_gangs_of_a_saved_cluster_are_listed_and_shown_as_of_a_live_one(
+    tmp_path: Path, capsys: Capture
+) -> None:
+    file = saved(
+        tmp_path,
+        of("b", phase="Running"),
+        of("a", phase="Waiting", waitingFor="room", explanation=["no room"]),
+        of("c", "other", phase="Stuck"),
+    )
+    assert main.run(["gangs", "--snapshot", file, "-n", "team"]) == 0
+    told = capsys.readouterr()
+    _, first, second = told.out.splitlines()
+    assert first.split()[:4] == ["team", "a", "1/2", "Waiting"]
+    assert second.split()[:4] == ["team", "b", "1/2", "Running"]
+    assert told.err == f"next: dragoon explain gang/a -n team --snapshot '{file}'\n"
+    assert main.run(["gangs", "--snapshot", file, "-o", "json"]) == 1
+    found = json.loads(capsys.readouterr().out)["items"]
+    assert [(one["namespace"], one["name"]) for one in found] == [
+        *(("other", "c"), ("team", "a"), ("team", "b"))
+    ]
+    assert main.run(["gangs", "show", "a", "-n", "team", "--snapshot", file]) == 0
+    assert "gang team/a: Waiting, 1/2 ready" in capsys.readouterr().out
+    assert main.run(["gangs", "show", "a", "--snapshot", file]) == 2
+    assert "gang default/a: not found" in capsys.readouterr().err
+
+
+def test_what_cannot_be_read_of_a_saved_cluster_is_told_and_costs_no_other_gang(
+    tmp_path: Path, capsys: Capture
+) -> None:
+    broken = {**of("b"), "spec": {"size": "two"}}
+    missing = ("gangs: may not be listed", "pods: may not be listed")
+    file = saved(tmp_path, of("a"), broken, missing=missing)
+    assert main.run(["gangs", "--snapshot", file]) == 0
+    told = capsys.readouterr()
+    assert [line.split()[1] for line in told.out.splitlines()[1:]] == ["a"]
+    first, second = told.err.splitlines()
+    assert first == "note: gangs: may not be listed"
+    assert second.startswith("note: ")
+    assert "size" in second
+
+
+@pytest.mark.parametrize(
+    ("given", "below"),
+    [
+        (("--kubeconfig", "k"), ("show", "x")),
+        (("-n", "team"), ("release", "x")),
+        (("-o", "json"), ("make-room", "x")),
+    ],
+)
+def test_an_option_before_a_command_that_would_not_hear_it_is_refused(
+    given: tuple[str, ...], below: tuple[str, ...], capsys: Capture
+) -> None:
+    assert main.run(["gangs", *given, *below]) == 2
+    told = capsys.readouterr().err
+    assert f"before '{below[0]}', allowed is after it" in told
