@@ -6,7 +6,7 @@ what it means for claims is decided in `dragoon.health`.
 
 import enum
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from dragoon.gpu.model import PciAddress
 
@@ -35,7 +35,8 @@ class Condition:
     uncorrected: memory errors that could not be corrected since the driver was loaded, contained
     ones included. remap_pending, remap_failed: of memory rows (Ampere and later). pages_pending: of
     memory pages (before Ampere). repair_pending: of a channel or a TPC. Pending is what a reset of
-    the card completes. problems are the questions it answered with an error, in words.
+    the card completes. problems are the questions it answered with an error, in words. silent: why
+    nothing of this is known now, else empty: the card has not answered in time.
     """
 
     recovery: Recovery | None = None
@@ -45,6 +46,11 @@ class Condition:
     pages_pending: bool | None = None
     repair_pending: bool | None = None
     problems: tuple[str, ...] = ()
+    silent: str = ""
+
+    def after(self, before: "Condition | None") -> "Condition":
+        """What stands: of a card that is silent, what it said before."""
+        return replace(before, silent=self.silent) if before and self.silent else self
 
 
 class EventKind(enum.Enum):

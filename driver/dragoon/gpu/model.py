@@ -182,12 +182,14 @@ class Gpu:
 class LostGpu:
     """A GPU that the bus or the driver still lists but that answers nothing.
 
-    address is None when nothing tells it; such a card can be reported but not published.
+    address is None when nothing tells it; such a card can be reported but not published. hangs: it
+    has only not answered in time. So it may answer again without anybody having recovered it.
     """
 
     address: PciAddress | None
     reason: str
     uuid: str | None = None
+    hangs: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,9 +30,9 @@ class Gpus(Protocol):
     def inventory(self) -> Inventory:
         """Looks at all cards now.
 
-        A card that fails is in `lost` or has `problems`; it never costs the others. Raises
-        DriverMissingError when there is no driver, HardwareError when the library as a whole
-        fails.
+        A card that fails, or hangs, is in `lost` or has `problems`; it never costs the others. While
+        no card at all answers the look does not end. Raises DriverMissingError when there is no
+        driver, HardwareError when the library as a whole fails.
         """
         ...
 
@@ -126,6 +126,7 @@ class Conditions(Protocol):
     def __call__(self) -> Mapping[PciAddress, Condition]:
         """Asks every card now; one that answers nothing is absent, and costs nobody else.
 
+        One that has not answered in time is `silent`; while none at all answers it does not end.
         Raises DriverMissingError, HardwareError when the library as a whole fails.
         """
         ...

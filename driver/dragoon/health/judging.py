@@ -100,14 +100,16 @@ def _past(card: Gpu | LostGpu, before: CardHealth | None) -> CardHealth:
 
 def _carried(past: CardHealth, condition: Condition | None, *, ailing: bool) -> Iterator[Verdict]:
     """What lasts, unless the card has recovered."""
+    unknown = condition is None or condition.silent
     for verdict in past.lasting:
-        if ailing or not verdict.ailing or condition is None:
+        if ailing or not verdict.ailing or unknown:
             yield verdict
 
 
 def _is_ailing(card: Gpu | LostGpu, condition: Condition | None) -> bool:
-    """Whether it must be recovered, as it stands now."""
-    return isinstance(card, LostGpu) or (condition is not None and condition.recovery not in _WELL)
+    """Whether it must be recovered, as it stands now; one that only hangs may go on without."""
+    is_gone = isinstance(card, LostGpu) and not card.hangs
+    return is_gone or (condition is not None and condition.recovery not in _WELL)
 
 
 def _events(bench: _Bench, heard: Iterable[Heard]) -> Iterator[Verdict]:
@@ -165,6 +167,9 @@ def _condition(bench: _Bench, condition: Condition) -> Iterator[Verdict]:
         text = ", ".join(waiting)
         message = f"{text}: a reset of the GPU completes it{count}"
         yield bench.verdict(Kind.MEMORY_PENDING, text, message)
+    if condition.silent:
+        text = f"this GPU does not say how it is: it {condition.silent}"
+        yield bench.verdict(Kind.UNWATCHED, condition.silent, text)
 
 
 def _unwatched(bench: _Bench, why: str | None) -> Iterator[Verdict]:

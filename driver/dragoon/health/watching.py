@@ -95,6 +95,7 @@ class HealthWatch:
         self._pace = pace or Pace()
         self._now = now
         self._known = _Known()
+        self._lost: set[PciAddress | None] = set()  # since the cards were asked last
         self._health: Health = {}
         self._subscribers: list[Callable[[], None]] = []
         self._news = asyncio.Event()
@@ -133,6 +134,7 @@ class HealthWatch:
         lost = {card.address for card in inventory.lost}
         said = self._known.conditions
         self._known.conditions = {card: said[card] for card in said if card not in lost}
+        self._lost |= lost
         if self._keeping.recalled:
             self._conclude(self._judged(inventory))
         self._ask.set()
@@ -196,14 +198,22 @@ class HealthWatch:
         now = asyncio.get_running_loop().time
         while True:
             self._ask.clear()
+            self._lost.clear()
             began = now()
             try:
-                found = await self._answered(_CONDITIONS, self._sources.conditions)
+                said = await self._answered(_CONDITIONS, self._sources.conditions)
             except HardwareError as error:
                 self._trouble(_CONDITIONS, error)
             else:
                 self._trouble(_CONDITIONS, None)
-                if found != self._known.conditions:
+                before = self._known.conditions
+                # While one card took its time, another one may have answered and then been lost.
+                found = {
+                    card: condition.after(before.get(card))
+                    for card, condition in said.items()
+                    if card not in self._lost
+                }
+                if found != before:
                     self._known.conditions = found
                     self._news.set()
             await _either(self._ask, self._pace.conditions)

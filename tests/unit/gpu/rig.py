@@ -1,5 +1,6 @@
 """A simulated machine behind the real adapter, with its controls, for tests."""
 
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -45,6 +46,13 @@ class Rig:
 
 
 Simulate = Callable[[str], Rig]
+
+
+def eventually(condition: Callable[[], bool]) -> None:
+    """Until it holds: on a busy machine a card that answers may seem to hang for a while."""
+    limit = time.monotonic() + 120
+    while not condition():
+        assert time.monotonic() < limit
 
 
 @contextmanager

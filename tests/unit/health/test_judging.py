@@ -274,3 +274,23 @@ def test_a_lost_card_that_does_not_say_who_it_is_keeps_its_verdicts() -> None:
     node.judge(inventory=found(replace(lost(0), uuid=None), gpu(1)))
     assert node.says() == [(Kind.LOST, "no answer"), (Kind.XID, "79")]
     assert node.health[at(0)].uuid == "GPU-0"
+
+
+def test_a_card_that_only_hung_was_not_recovered_by_that() -> None:
+    node = Node()
+    node.judge(xid(79))
+    node.judge(inventory=found(replace(lost(0), hangs=True), gpu(1)))
+    assert [kind for kind, _ in node.says()] == [Kind.LOST, Kind.XID]
+    node.judge(conditions={at(0): WELL})
+    assert node.says() == [(Kind.XID, "79")]
+
+
+def test_a_card_that_does_not_say_how_it_is_keeps_what_it_said_and_that_is_told() -> None:
+    node, silent = Node(), replace(NEEDS_RESET, silent="has not answered for 12 s")
+    node.judge(xid(79), conditions={at(0): NEEDS_RESET})
+    node.judge(conditions={at(0): silent})
+    assert [kind for kind, _ in node.says()] == [Kind.XID, Kind.RECOVERY, Kind.UNWATCHED]
+    node.judge(conditions={at(0): Condition(silent="has not answered for 12 s")})
+    assert (Kind.XID, "79") in node.says(), "not known to be recovered"
+    node.judge(conditions={at(0): WELL})
+    assert node.says() == []

@@ -208,6 +208,52 @@ async def test_cards_that_hang_when_they_are_asked_are_told_and_events_go_on() -
     assert bench.troubles() == [("conditions", True), ("conditions", False)]
 
 
+async def test_what_a_card_said_before_it_was_lost_does_not_recover_it() -> None:
+    """Its answer waited for one of another card, and comes when it is back."""
+    bench, asked, go, ended = Bench(), threading.Semaphore(0), threading.Event(), threading.Event()
+
+    def slow() -> dict[PciAddress, Condition]:
+        first = not go.is_set()
+        asked.release()
+        (go if first else ended).wait()
+        return {at(0): WELL} if first else {}
+
+    watch = HealthWatch(Sources(bench.events, slow), bench.memory, pace=FAST)
+    async with running(watch):
+        watch.show(TWO)
+        await asyncio.to_thread(asked.acquire)
+        await until(lambda: bench.events.polled > 0)
+        bench.events.raise_(xid(79))
+        await until(lambda: said(watch, 0) == [(Kind.XID, "79")])
+        watch.show(found(lost(0), gpu(1)))
+        watch.show(TWO)
+        go.set()
+        await asyncio.to_thread(asked.acquire)
+        bench.events.raise_(xid(62, card=1))
+        await until(lambda: said(watch, 1) == [(Kind.XID, "62")])
+        assert said(watch, 0) == [(Kind.XID, "79")]
+        ended.set()
+
+
+@pytest.mark.parametrize(
+    ("then", "kinds"),
+    [
+        (Condition(silent="has not answered"), [Kind.RECOVERY, Kind.UNWATCHED]),
+        (WELL, []),
+    ],
+)
+async def test_what_a_card_said_stands_while_it_does_not_answer(
+    then: Condition, kinds: list[Kind]
+) -> None:
+    bench = Bench()
+    bench.conditions.cards[at(0)] = NEEDS_RESET
+    async with bench.watching() as watch:
+        await until(lambda: said(watch, 0) == [(Kind.RECOVERY, "GPU reset")])
+        bench.conditions.cards[at(0)] = then
+        bench.events.renew()
+        await until(lambda: [kind for kind, _ in said(watch, 0) or []] == kinds)
+
+
 def divided() -> MemoryMigCards:
     cards = MemoryMigCards.of([mig_card()])
     cards.set_mode(at(0), enabled=True)

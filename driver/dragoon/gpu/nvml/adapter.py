@@ -11,7 +11,7 @@ import pynvml
 
 from dragoon.errors import HardwareError
 from dragoon.gpu.mig import MigInstance
-from dragoon.gpu.model import Gpu, Inventory, MigProfile, PciAddress
+from dragoon.gpu.model import Gpu, Inventory, LostGpu, MigProfile, PciAddress
 from dragoon.gpu.nvml.asking import Asking, CardSilentError
 from dragoon.gpu.nvml.card import look_at
 from dragoon.gpu.nvml.condition import NvmlConditions
@@ -22,6 +22,7 @@ from dragoon.gpu.nvml.lost import locate, told_apart
 from dragoon.gpu.nvml.mig import NvmlMigCards
 from dragoon.gpu.nvml.survey import read_memory_node, read_mig_profiles, read_symbols
 from dragoon.gpu.nvml.usage import NvmlMemoryLimits, NvmlProcesses
+from dragoon.gpu.nvml.walking import Patience, Walk
 from dragoon.gpu.pci import BusCard, Roots, bus_cards
 
 
@@ -45,8 +46,9 @@ class NvmlGpus:
     `stand_in` is a library to use in place of the installed one; then `simulated` is true. folders:
     where the installed one is looked for before the system's own folders. The
     library lists cards as they were when it was opened, so it is opened again after a look that
-    missed a card, and when the cards on the bus are not those it was opened with. `on_close` is
-    called once, when the library has been released.
+    missed a card, and when the cards on the bus are not those it was opened with; while a call hangs
+    in it, it stays open. patience: with one card, in a look and when it is asked how it is.
+    `on_close` is called once, when the library has been released.
     """
 
     def __init__(
@@ -55,6 +57,7 @@ class NvmlGpus:
         *,
         stand_in: object | None = None,
         folders: Sequence[Path] = (),
+        patience: Patience | None = None,
         on_close: Callable[[], None] | None = None,
     ) -> None:
         self.roots = roots or Roots()
@@ -64,10 +67,14 @@ class NvmlGpus:
         self._opened_with: frozenset[PciAddress] | None = None
         self._on_close = on_close
         self._looking = threading.RLock()
+        patience = patience or Patience()
+        self._walk: Walk[Gpu | LostGpu] = Walk(
+            self._library, partial(look_at, roots=self.roots), _place_of_working, patience
+        )
         self.processes = NvmlProcesses(self.session, self.roots)
         self.mig = NvmlMigCards(self.session, self.roots, self._forget_opening)
         self.limits = NvmlMemoryLimits(self.session)
-        self.conditions = NvmlConditions(self._library, self.session)
+        self.conditions = NvmlConditions(self._library, self.session, patience)
         self.events = NvmlEvents(self._library, self.session)
 
     @contextmanager
@@ -123,7 +130,10 @@ class NvmlGpus:
     def _look(self, bus: tuple[BusCard, ...]) -> Inventory:
         ask = self._library.ask
         count = ask("count of GPUs", pynvml.nvmlDeviceGetCount)
-        gpus, silent = told_apart(look_at(index, self.roots) for index in range(count))
+        walked = self._walk(count)
+        why = self._walk.why_silent
+        hanging = (LostGpu(address, why, hangs=True) for address in walked.silent)
+        gpus, silent = told_apart([*walked.answers, *hanging])
         gpus = tuple(self._with_known_ends(gpu) for gpu in gpus)
         known = {address: gpu.uuid for address, gpu in self._seen.items()}
         lost = locate(gpus, silent, bus, known)
@@ -149,6 +159,10 @@ class NvmlGpus:
         for card in bus:
             if card.foreign:
                 self._seen.pop(card.address, None)
+
+
+def _place_of_working(card: Gpu | LostGpu) -> PciAddress | None:
+    return card.address if isinstance(card, Gpu) else None
 
 
 def _driver_version() -> str | None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from functools import partial
+from operator import itemgetter
 
 import pynvml
 
@@ -11,6 +12,7 @@ from dragoon.gpu.nvml.asking import Asking, CardSilentError
 from dragoon.gpu.nvml.card import read_address
 from dragoon.gpu.nvml.handles import Session
 from dragoon.gpu.nvml.library import Library
+from dragoon.gpu.nvml.walking import Patience, Walk
 
 _RECOVERIES = {
     pynvml.NVML_GPU_RECOVERY_ACTION_NONE: Recovery.NONE,
@@ -27,16 +29,19 @@ _RECOVERIES = {
 class NvmlConditions:
     """Implements `gpu.port.Conditions`."""
 
-    def __init__(self, library: Library, session: Session) -> None:
+    def __init__(self, library: Library, session: Session, patience: Patience) -> None:
         self._library = library
         self._session = session
+        self._walk = Walk(library, _read, itemgetter(0), patience)
 
     def __call__(self) -> Mapping[PciAddress, Condition]:
         """See `gpu.port.Conditions`."""
         with self._session():
             count = self._library.ask("count of GPUs", pynvml.nvmlDeviceGetCount)
-            found = (_read(index) for index in range(count))
-            return dict(one for one in found if one is not None)
+            walked = self._walk(count)
+        silent = Condition(silent=self._walk.why_silent)
+        hanging = {address: silent for address in walked.silent if address is not None}
+        return dict(walked.answers) | hanging
 
 
 def _read(index: int) -> tuple[PciAddress, Condition] | None:
