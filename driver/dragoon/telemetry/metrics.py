@@ -14,6 +14,9 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 OK: Final = "ok"
 """The result label of a success; a failure has the error's code."""
 
+# NVIDIA's catalogue of XIDs ends at 172; a sick driver may deliver any number of 64 bits.
+_LAST_XID: Final = 255
+
 # Prepare is milliseconds, or a wait of up to 45 s for another claim (the kubelet's deadline).
 _CALL_SECONDS = (0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 20.0, 45.0)
 
@@ -88,7 +91,7 @@ SPECS: Final = (
     Spec(
         "dragoon_gpu_events_total",
         "counter",
-        "Events that GPUs raised, by kind; of XIDs also the number, else 0.",
+        "Events that GPUs raised, by kind; of XIDs also the number (`other` above 255), else 0.",
         ("kind", "number"),
     ),
     Spec(
@@ -197,7 +200,8 @@ class Metrics:
 
     def gpu_event(self, kind: str, number: int, times: int) -> None:
         """A GPU raised an event; number is that of an XID, else 0."""
-        self._counters["dragoon_gpu_events_total"].labels(kind, str(number)).inc(times)
+        label = str(number) if 0 <= number <= _LAST_XID else "other"
+        self._counters["dragoon_gpu_events_total"].labels(kind, label).inc(times)
 
     def gpu_event_unknown(self, times: int) -> None:
         """An event of a GPU that nobody knows."""

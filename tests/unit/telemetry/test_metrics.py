@@ -55,6 +55,18 @@ def test_each_event_shows_in_its_metric() -> None:
     assert values["dragoon_part_restarts_total", (("part", "publisher"),)] == 1
 
 
+def test_xids_that_cannot_be_are_counted_under_one_name() -> None:
+    found = Metrics("1")
+    for number in (0, 79, 255, 256, 1 << 40, (1 << 64) - 1):
+        found.gpu_event("xid", number, 2)
+    counted = {
+        dict(labels)["number"]: value
+        for (name, labels), value in scraped(found).items()
+        if name == "dragoon_gpu_events_total"
+    }
+    assert counted == {"0": 2, "79": 2, "255": 2, "other": 6}
+
+
 def test_two_processes_in_one_do_not_share_counts() -> None:
     one, other = Metrics("1"), Metrics("1")
     one.prepared(OK, 0.1)
