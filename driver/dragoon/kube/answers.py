@@ -1,7 +1,7 @@
 """What the bytes of an API server say: objects, watch events, refusals."""
 
-from collections.abc import AsyncIterator
-from typing import Any
+from collections.abc import AsyncIterator, Mapping
+from typing import Any, Final
 
 import msgspec
 
@@ -11,6 +11,8 @@ from dragoon.kube.mending import mended
 from dragoon.kube.port import Object, WatchEvent
 from dragoon.kube.statuses import error_for, message_of, shortened
 from dragoon.kube.transport import Request
+
+_SOMEBODY_ELSE: Final = "check that the address is an API server's, not a proxy's"
 
 
 async def lines(chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
@@ -39,7 +41,7 @@ def event(line: bytes, what: str) -> WatchEvent:
 
 
 def decoded(raw: bytes, what: str) -> Object:
-    """An object, without what no decoder reads (`mending`).
+    """A JSON object, without what no decoder reads (`mending`).
 
     what: was asked, for the message of the ApiError.
     """
@@ -47,12 +49,38 @@ def decoded(raw: bytes, what: str) -> Object:
         found = _json(raw)
     except msgspec.DecodeError as error:
         raise ApiUnavailableError(
-            f"{what}: the answer is not JSON: {shortened(str(error), 200)}",
-            hint="check that the address is an API server's, not a proxy's",
+            f"{what}: the answer is not JSON: {shortened(str(error), 200)}", hint=_SOMEBODY_ELSE
         ) from error
     if not isinstance(found, dict):
-        raise ApiError(f"{what}: the answer is a JSON {type(found).__name__}, not an object")
+        raise _foreign(raw, what)
     return found
+
+
+def typed(raw: bytes, what: str) -> Object:
+    """The same of an object that has a kind, as all have but the version. Raises ApiError."""
+    found = decoded(raw, what)
+    metadata = found.get("metadata")
+    if not isinstance(found.get("kind"), str) or not isinstance(metadata, dict | None):
+        raise _foreign(raw, what)
+    return found
+
+
+def listing(raw: bytes, what: str) -> tuple[list[Object], Mapping[str, Any]]:
+    """The items of a list, and its metadata. Raises ApiError, also where it is no list."""
+    found = typed(raw, what)
+    items = found.get("items") or []
+    is_list = found["kind"].endswith("List") and isinstance(items, list)
+    if not is_list or not all(isinstance(one, dict) for one in items):
+        raise _foreign(raw, what)
+    return items, found.get("metadata") or {}
+
+
+def _foreign(raw: bytes, what: str) -> ApiUnavailableError:
+    """Read as an object, it would be one without anything in it: an empty cluster."""
+    seen = shortened(raw[:2000].decode("utf-8", "replace"), 200)
+    return ApiUnavailableError(
+        f"{what}: the answer is no object of Kubernetes: {seen}", hint=_SOMEBODY_ELSE
+    )
 
 
 def refusal(request: Request, status: int, raw: bytes) -> ApiError:

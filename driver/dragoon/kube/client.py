@@ -14,7 +14,7 @@ import aiohttp
 from dragoon.errors import ApiGoneError, ApiNotFoundError, ApiUnavailableError
 from dragoon.kube import paths
 from dragoon.kube.access import Access
-from dragoon.kube.answers import decoded, event, lines, refusal
+from dragoon.kube.answers import decoded, event, lines, listing, refusal, typed
 from dragoon.kube.patching import check_shape
 from dragoon.kube.port import PODS, Listing, Object, PatchKind, Resource, WatchEvent
 from dragoon.kube.statuses import shortened
@@ -56,7 +56,9 @@ class KubeClient:
         return self._transport.server
 
     async def version(self) -> str:
-        return str((await self._call(Request("GET", "/version"))).get("gitVersion", ""))
+        request = Request("GET", "/version")
+        found = decoded(await self._raw(request), str(request)).get("gitVersion")
+        return found if isinstance(found, str) else ""
 
     async def groups(self) -> Mapping[str, tuple[str, ...]]:
         found = await self._call(Request("GET", "/apis"))
@@ -209,8 +211,8 @@ class KubeClient:
         token = ""
         while True:
             after = [("continue", token)] if token else []
-            page = await self._call(Request("GET", path, [*query, *after]))
-            items, meta = page.get("items") or (), page.get("metadata", {})
+            request = Request("GET", path, [*query, *after])
+            items, meta = listing(await self._raw(request), str(request))
             for found in items:
                 # Servers leave both out of the items of a list, and not of a watch's events.
                 found.setdefault("apiVersion", resource.api_version)
@@ -221,12 +223,15 @@ class KubeClient:
                 return
 
     async def _call(self, request: Request) -> Object:
+        return typed(await self._raw(request), str(request))
+
+    async def _raw(self, request: Request) -> bytes:
         with self._translated(request):
             response = await self._transport.send(request, self._timeout)
             raw = await response.read()
         if response.status >= 300:
             raise refusal(request, response.status, raw)
-        return decoded(raw, str(request))
+        return raw
 
     @contextlib.asynccontextmanager
     async def _response(

@@ -67,7 +67,7 @@ async def test_every_request_says_who_asks() -> None:
 
 
 async def test_paths_and_queries_reach_the_server_as_meant() -> None:
-    async with talking(answering({"metadata": {"resourceVersion": "1"}})) as (client, server):
+    async with talking(answering({"kind": "AnyList", "metadata": {}})) as (client, server):
         await client.get(CLAIMS, "c", namespace="team")
         fields = {"metadata.name": "a,b=c\\d", "spec.driver": "x"}
         await client.list(SLICES, fields=fields, labels="a in (b, c),!d")
@@ -145,12 +145,6 @@ async def test_an_answer_that_is_not_json_is_no_answer(body: str, code: int) -> 
             await client.get(NODES, "n")
 
 
-async def test_json_that_is_no_object_is_an_error() -> None:
-    async with talking(answering([1, 2])) as (client, _server):
-        with pytest.raises(ApiError, match="list"):
-            await client.get(NODES, "n")
-
-
 async def test_a_server_that_is_not_there_is_named_with_a_hint() -> None:
     async with wire(answering(NODE)) as server:
         url = server.url
@@ -161,24 +155,39 @@ async def test_a_server_that_is_not_there_is_named_with_a_hint() -> None:
     assert caught.value.retryable
 
 
+LONGER = (0.05, 0.5, 5, 50)
+"""Seconds, the shortest first: on a busy machine what does answer takes long, too."""
+
+
 async def test_c50_a_server_that_does_not_answer_is_given_up(embedded: EmbeddedApi) -> None:
-    hang = embedded.memory.faults.hang()
-    async with client_of(embedded.url, request_timeout=0.05) as client:
-        await _use_token(client, embedded)
-        with pytest.raises(ApiUnavailableError, match="no answer"):
-            await client.get(NODES, "n")
-    assert hang.hits == 1
+    hang = embedded.memory.faults.hang(times=None)
+    for seconds in LONGER:
+        async with client_of(embedded.url, request_timeout=seconds) as client:
+            await _use_token(client, embedded)
+            with pytest.raises(ApiUnavailableError, match="no answer"):
+                await client.get(NODES, "n")
+        if hang.hits:
+            break
+    assert hang.hits
     hang.lift()
 
 
 async def test_a_watch_that_falls_silent_is_given_up(embedded: EmbeddedApi) -> None:
-    async with client_of(embedded.url, watch_silence=0.1) as client:
-        await _use_token(client, embedded)
-        stream = client.watch(NODES, resource_version=embedded.memory.resource_version)
-        await embedded.memory.create(NODES, {"metadata": {"name": "n"}})
-        assert (await anext(stream)).kind == "ADDED"
-        with pytest.raises(ApiUnavailableError, match="no answer"):
-            await anext(stream)
+    before = embedded.memory.resource_version
+    await embedded.memory.create(NODES, {"metadata": {"name": "n"}})
+    for seconds in LONGER:
+        async with client_of(embedded.url, watch_silence=seconds) as client:
+            await _use_token(client, embedded)
+            stream = client.watch(NODES, resource_version=before)
+            try:
+                first = await anext(stream)
+            except (ApiUnavailableError, ApiGoneError):
+                continue
+            assert first.kind == "ADDED"
+            with pytest.raises(ApiUnavailableError, match="no answer"):
+                await anext(stream)
+            return
+    pytest.fail("the event never came in time")
 
 
 async def test_a_watch_that_never_said_anything_is_not_continued(embedded: EmbeddedApi) -> None:
@@ -249,7 +258,8 @@ async def test_pages_that_grew_too_old_are_fetched_anew_at_once() -> None:
         if "continue" in request.query:
             return web.json_response({"kind": "Status", "code": 410}, status=410)
         more = {"continue": "token"} if "limit" in request.query else {}
-        return web.json_response({"metadata": {"resourceVersion": "9", **more}, "items": [NODE]})
+        meta = {"resourceVersion": "9", **more}
+        return web.json_response({"kind": "NodeList", "metadata": meta, "items": [NODE]})
 
     async with talking(answer) as (client, server):
         listing = await client.list(NODES)

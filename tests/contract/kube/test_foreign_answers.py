@@ -1,0 +1,67 @@
+"""A 200 from somebody else, such as a proxy that wants a login: never an empty cluster."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dragoon.errors import ApiUnavailableError
+from dragoon.kube.connecting import connect
+from dragoon.kube.port import NODES
+from tests.contract.kube.kubeconfigs import kubeconfig
+from tests.contract.kube.wire import answering, wire
+
+FOREIGN = [{"login": "needed"}, {}, [], "ok", {"kind": 7}, {"kind": "Node", "metadata": []}]
+NO_LISTS = [
+    *FOREIGN,
+    {"kind": "Node", "metadata": {"name": "n"}},
+    {"kind": "NodeList", "items": "none"},
+    {"kind": "NodeList", "items": [1]},
+    {"kind": "NodeList", "items": [], "metadata": "none"},
+]
+
+
+async def answered(body: Any, folder: Path, what: str) -> Any:
+    """What the client makes of it."""
+    async with wire(answering(body)) as server:
+        client = await connect(kubeconfig(folder / "k", {"server": server.url}))
+        try:
+            calls: dict[str, Any] = {
+                "get": lambda: client.get(NODES, "n"),
+                "create": lambda: client.create(NODES, {"metadata": {"name": "n"}}),
+                "list": lambda: client.list(NODES),
+                "page": lambda: anext(client.pages(NODES, size=1)),
+                "groups": client.groups,
+                "plurals": lambda: client.plurals("a", "v1"),
+                "version": client.version,
+            }
+            return await calls[what]()
+        finally:
+            await client.close()
+
+
+@pytest.mark.parametrize("body", FOREIGN, ids=str)
+@pytest.mark.parametrize("what", ["get", "create", "groups", "plurals"])
+async def test_what_is_no_object_is_an_api_server_that_is_away(
+    body: Any, what: str, tmp_path: Path
+) -> None:
+    with pytest.raises(ApiUnavailableError, match=r"the answer is (no object|not JSON)") as caught:
+        await answered(body, tmp_path, what)
+    assert "not a proxy's" in caught.value.hint
+
+
+@pytest.mark.parametrize("body", NO_LISTS, ids=str)
+@pytest.mark.parametrize("what", ["list", "page"])
+async def test_what_is_no_list_is_no_empty_list(body: Any, what: str, tmp_path: Path) -> None:
+    with pytest.raises(ApiUnavailableError, match=r"the answer is (no object|not JSON)"):
+        await answered(body, tmp_path, what)
+
+
+async def test_an_empty_list_of_go_has_null_for_its_items(tmp_path: Path) -> None:
+    body = {"kind": "NodeList", "metadata": {"resourceVersion": "7"}, "items": None}
+    found = await answered(body, tmp_path, "list")
+    assert (found.items, found.resource_version) == ((), "7")
+
+
+async def test_a_version_that_says_nothing_is_none(tmp_path: Path) -> None:
+    assert not await answered({"login": "needed"}, tmp_path, "version")
