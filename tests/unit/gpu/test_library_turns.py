@@ -4,13 +4,14 @@ import threading
 from pathlib import Path
 
 import pynvml
+import pytest
 
 from dragoon.gpu.nvml.library import Library
 from dragoon.gpu.sim.hardware import Hardware
 from dragoon.gpu.sim.library import SimulatedLibrary
 from dragoon.gpu.sim.profiles import find_machine
-from dragoon.gpu.sim.state import Loss
-from tests.unit.gpu.rig import rig
+from dragoon.gpu.sim.state import Effect, Fault, Loss
+from tests.unit.gpu.rig import eventually, rig
 
 
 def library(folder: Path, machine: str) -> Library:
@@ -94,6 +95,39 @@ def test_closing_gives_up_while_a_call_does_not_come_back(tmp_path: Path) -> Non
     done.set()
     thread.join()
     shared.close()
+
+
+@pytest.mark.parametrize("by_itself", [True, False])
+def test_closing_gives_up_while_shutting_down_does_not_come_back(
+    tmp_path: Path, *, by_itself: bool
+) -> None:
+    hardware = Hardware.installed(tmp_path / "m.json", find_machine("t4"), "node")
+    stuck = Library(SimulatedLibrary(hardware))
+
+    def use() -> None:
+        with stuck.held():
+            stuck.open()
+            if not by_itself:
+                stuck.shut_when_alone()
+
+    hardware.fail(Fault("nvmlShutdown", Effect.HANG))
+    using = threading.Thread(target=use)
+    using.start()
+    if by_itself:
+        using.join()
+    else:
+        eventually(lambda: stuck.openings == 1)
+    closing = threading.Thread(target=stuck.close, args=(0.05,), daemon=True)
+    closing.start()
+    closing.join(120)
+    gave_up = not closing.is_alive()
+    hardware.lift("nvmlShutdown")
+    using.join()
+    assert gave_up
+    other = library(tmp_path, "dgx-h100")
+    with other.held():  # all have left the one before
+        other.open()
+    other.close()
 
 
 def test_a_card_that_appears_while_handles_are_used_is_found_afterwards(tmp_path: Path) -> None:

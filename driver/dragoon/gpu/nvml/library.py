@@ -28,6 +28,7 @@ class _Turn:
         self._changed = threading.Condition()
         self._owner: Library | None = None
         self._depths: dict[int, int] = {}
+        self._alone: int | None = None
 
     @contextmanager
     def of(self, library: "Library", patience: float | None = None) -> Iterator[bool]:
@@ -53,13 +54,27 @@ class _Turn:
 
     @contextmanager
     def alone(self) -> Iterator[bool]:
-        """Whether this block is the only user; then nobody comes in until it ends."""
+        """Whether this block is the only user; then nobody comes in until it ends.
+
+        The block may hang in the driver: who waits to come in can give up meanwhile.
+        """
+        me = threading.get_ident()
         with self._changed:
-            yield self._depths == {threading.get_ident(): 1}
+            is_alone = self._depths == {me: 1}
+            if is_alone:
+                self._alone = me
+        try:
+            yield is_alone
+        finally:
+            if is_alone:
+                with self._changed:
+                    self._alone = None
+                    self._changed.notify_all()
 
     def _may_enter(self, me: int, library: "Library", *, alone: bool) -> bool:
         others = set(self._depths) - {me}
-        return not others or (self._owner is library and not alone)
+        is_open = self._alone in {None, me}
+        return is_open and (not others or (self._owner is library and not alone))
 
     def _leave(self, me: int) -> None:
         with self._changed:
@@ -200,7 +215,15 @@ class Library:
             raise HardwareError(text, hint=_HINTS.get(code), retryable=True) from error
 
     def close(self, patience: float = 2.0) -> None:
-        """Shuts the library down. Gives up after `patience` seconds when a call hangs in it."""
+        """Shuts the library down.
+
+        Gives up after `patience` seconds when a call hangs in it, and when this one hangs itself.
+        """
+        closing = threading.Thread(target=self._close, args=(patience,), daemon=True)
+        closing.start()
+        closing.join(2 * patience)
+
+    def _close(self, patience: float) -> None:
         with _turn.of(self, patience) as entered:
             if entered:
                 self.shut()
