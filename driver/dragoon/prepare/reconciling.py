@@ -2,7 +2,7 @@
 
 import asyncio
 import enum
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Mapping
 from typing import Any
 
 from dragoon.api import claims
@@ -41,7 +41,10 @@ def judge(entry: Entry, claim: Mapping[str, Any] | None, *, driver: str, boot_id
 
 
 class Reconciler:
-    """Applies the verdicts. `release` takes a claim back if its entry is still the given one."""
+    """Applies the verdicts. `release` takes a claim back if its entry is still the given one.
+
+    One that cannot be taken back, or whose card hangs, keeps no other from it.
+    """
 
     def __init__(
         self,
@@ -50,7 +53,7 @@ class Reconciler:
         settings: PrepareSettings,
         *,
         observer: Observer,
-        release: Callable[[Entry], Awaitable[None]],
+        release: Callable[[Entry], Coroutine[Any, Any, None]],
     ) -> None:
         self._api = api
         self._executor = executor
@@ -59,6 +62,7 @@ class Reconciler:
         self._observer = observer
         self._complaints = Complaints(observer)
         self._suspects: frozenset[str] = frozenset()
+        self._releasing: dict[str, asyncio.Task[None]] = {}
 
     async def reconcile(self) -> None:
         """Compares every entry with its claim. An API server that is away changes nothing.
@@ -66,15 +70,18 @@ class Reconciler:
         An entry is reported only if it was the same a pass before: for a few seconds every
         force-deleted pod looks like that.
         """
+        gone: list[Entry] = []
         try:
-            overdue = await self._overdue()
+            overdue = await self._overdue(gone)
         except (DragoonError, TimeoutError) as error:
-            self._complaints.are({"": f"the journal cannot be compared with the API: {error}"})
-            return
-        self._complaints.are({u: text for u, text in overdue.items() if u in self._suspects})
-        self._suspects = frozenset(overdue)
+            problems = {"": f"the journal cannot be compared with the API: {error}"}
+        else:
+            problems = {uid: text for uid, text in overdue.items() if uid in self._suspects}
+            self._suspects = frozenset(overdue)
+        self._complaints.are(problems | await self._release_all(gone))
 
-    async def _overdue(self) -> dict[str, str]:
+    async def _overdue(self, gone: list[Entry]) -> dict[str, str]:
+        """What the kubelet should have taken back, by claim UID. gone: gets what we take back."""
         contents = await asyncio.to_thread(self._executor.journal.contents)
         boot_id = await asyncio.to_thread(self._executor.effects.boot_id)
         overdue: dict[str, str] = {}
@@ -82,12 +89,32 @@ class Reconciler:
             claim = await self._claim_of(entry)
             match judge(entry, claim, driver=self._settings.driver, boot_id=boot_id):
                 case Verdict.RELEASE:
-                    await self._release(entry)
+                    gone.append(entry)
                 case Verdict.REPORT:
                     overdue[entry.uid] = _complaint(entry)
                 case Verdict.KEEP if claim is not None and entry.answered_in(boot_id):
                     self._observer(Compared(entry, claim))
         return overdue
+
+    async def _release_all(self, gone: Iterable[Entry]) -> dict[str, str]:
+        """Takes claims back side by side, and says what kept one from it, by claim UID.
+
+        One that takes long, for its card hangs, is not waited for again, nor begun anew before it
+        has ended.
+        """
+        begun = {
+            entry.uid: asyncio.create_task(self._release(entry))
+            for entry in gone
+            if entry.uid not in self._releasing
+        }
+        self._releasing |= begun
+        if begun:
+            await asyncio.wait(begun.values(), timeout=self._settings.cards_s)
+        tasks = dict(self._releasing)
+        for uid, task in tasks.items():
+            if task.done():
+                del self._releasing[uid]
+        return {uid: text for uid, task in tasks.items() if (text := _failure(task))}
 
     async def _claim_of(self, entry: Entry) -> Mapping[str, Any] | None:
         try:
@@ -95,6 +122,18 @@ class Reconciler:
                 return await self._api.get(CLAIMS, entry.name, namespace=entry.namespace)
         except ApiNotFoundError:
             return None
+
+
+def _failure(release: asyncio.Task[None]) -> str:
+    """Why a claim that has gone is not released; empty when it is. Raises what is no DragoonError."""
+    try:
+        if release.done():
+            release.result()
+            return ""
+        why: object = "its GPU does not answer"
+    except DragoonError as error:
+        why = error
+    return f"its claim has gone, and it cannot be taken back: {why}"
 
 
 def _complaint(entry: Entry) -> str:

@@ -1,0 +1,128 @@
+"""A claim whose card hangs or whose effects fail costs itself: all other claims are kept in order."""
+
+import errno
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from dragoon.api.claims import ClaimRef
+from dragoon.kube.port import CLAIMS
+from dragoon.prepare.effects import state_error
+from dragoon.prepare.effects_memory import Crash, Faults, MemoryDisk, MemoryEffects
+from dragoon.prepare.mig_faults import FaultyMigCards
+from dragoon.prepare.observing import Repaired, Reported, Swept
+from tests.unit.prepare.migging import H100, MigScene
+from tests.unit.prepare.scene import Scene, result, until
+
+
+class HangingCards(MemoryEffects):
+    """A process whose cards do not say what instances they have until they are let."""
+
+    def __init__(self, disk: MemoryDisk) -> None:
+        super().__init__(disk)
+        self.asked = 0
+        self.answer = threading.Event()
+
+    @property
+    def mig(self) -> FaultyMigCards:
+        return FaultyMigCards(self.disk.cards.mig, self._perform, self._hang)
+
+    def _hang(self) -> None:
+        self.asked += 1
+        self.answer.wait()
+
+
+class Failing(MemoryEffects):
+    """A process that cannot remove the files of one claim."""
+
+    def __init__(self, disk: MemoryDisk, uid: str) -> None:
+        super().__init__(disk)
+        self.uid = uid
+
+    def remove(self, path: Path) -> None:
+        self._refuse(path)
+        super().remove(path)
+
+    def remove_tree(self, path: Path) -> None:
+        self._refuse(path)
+        super().remove_tree(path)
+
+    def _refuse(self, path: Path) -> None:
+        if self.uid in path.name:
+            raise state_error("remove", path, OSError(errno.EIO, ""))
+
+
+@pytest.fixture
+def divided() -> MigScene:
+    """Two cards that can be divided."""
+    return MigScene(H100, H100)
+
+
+async def half_prepared(scene: Scene, claim: ClaimRef) -> None:
+    """The process dies when the journal says that it has begun."""
+    effects = MemoryEffects(scene.disk)
+    engine = scene.engine(effects)
+    await engine.start()
+    effects.faults = Faults(crash_at=len(effects.performed) + 5)
+    with pytest.raises(Crash):
+        await engine.prepare(claim)
+
+
+async def prepared(scene: Scene, *claims: ClaimRef) -> None:
+    engine = await scene.started()
+    for claim in claims:
+        await engine.prepare(claim)
+
+
+@contextmanager
+def hanging(scene: MigScene) -> Iterator[HangingCards]:
+    """They answer in the end, so that no thread outlives the test."""
+    cards = HangingCards(scene.disk)
+    try:
+        yield cards
+    finally:
+        cards.answer.set()
+
+
+async def test_a_claim_that_is_gone_and_whose_card_hangs_keeps_no_other_from_being_released(
+    divided: MigScene,
+) -> None:
+    stuck = await divided.claim("stuck", divided.mig_result("3g.40gb", 4))
+    other = await divided.claim("other", result(1))
+    for claim in (stuck, other):
+        await half_prepared(divided, claim)
+        await divided.api.delete(CLAIMS, claim.name, namespace=claim.namespace)
+    with hanging(divided) as cards:
+        engine = await divided.started(cards, cards_s=0.05, lock_s=0.05)
+
+        await engine.reconcile()
+        await engine.reconcile()
+        assert len(divided.told(Swept)) == 2
+
+        await until(lambda: bool(divided.told(Repaired)))
+        assert [one.uid for one in divided.told(Repaired)] == [other.uid]
+        assert any("its GPU does not answer" in one.problem for one in divided.told(Reported))
+
+        cards.answer.set()
+        await engine.finished()
+        await engine.reconcile()
+    assert divided.files == {}
+
+
+async def test_a_claim_that_is_gone_and_cannot_be_taken_back_keeps_no_other_from_being_released(
+    scene: Scene,
+) -> None:
+    claims = [await scene.claim(f"c{n}", result(n)) for n in range(2)]
+    for claim in claims:
+        await half_prepared(scene, claim)
+        await scene.api.delete(CLAIMS, claim.name, namespace=claim.namespace)
+    first, second = sorted(claim.uid for claim in claims)
+
+    engine = await scene.started(Failing(scene.disk, first))
+    await engine.reconcile()
+
+    assert [one.uid for one in scene.told(Repaired)] == [second]
+    assert {one.uid for one in scene.told(Reported)} == {first}
