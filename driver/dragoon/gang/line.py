@@ -6,6 +6,7 @@ Of what was found out about each, nothing is in the API: a new leader asks the p
 from collections.abc import Callable, Mapping
 
 from dragoon.gang.remembering import Memory, Pace
+from dragoon.gang.turns import share_of
 from dragoon.gang.waiting.freed import Freed
 from dragoon.gang.waiting.ranking import Rank
 
@@ -66,7 +67,8 @@ class Line:
         """Who is to be planned before a gang that is to be planned now: better ones, woken too.
 
         Each of them once, and for a short while again for what becomes free meanwhile: the devices of
-        a gang that ends come one by one. Then it is this one's turn.
+        a gang that ends come one by one. Then it is this one's turn. Of equals in another namespace
+        one is enough: there may be any number of them.
         """
         now = self._clock()
         memory.rank = rank
@@ -75,16 +77,25 @@ class Line:
             return ()
         if now < since + self._pace.yields:
             since = max(since, memory.room_at)
-        ahead = {
-            uid: one
+        better = {
+            uid: one.rank
             for uid, one in self._memories.items()
-            if one.is_refused
-            and one.woken
-            and not one.faulty
-            and one.rank is not None
-            and one.rank < rank
-            and one.planned_at < since
+            if one.rank is not None and one.rank < rank
         }
-        for one in ahead.values():
-            one.pause = 0.0
+        planned = {uid for uid in better if self._memories[uid].planned_at >= since}
+        enough = {share_of(better[uid]) for uid in planned if better[uid].behind == rank.behind} - {
+            share_of(rank)
+        }
+        ahead = [
+            uid
+            for uid in better.keys() - planned
+            if share_of(better[uid]) not in enough and _can_be_planned(self._memories[uid])
+        ]
+        for uid in ahead:
+            self._memories[uid].pause = 0.0
         return tuple(ahead)
+
+
+def _can_be_planned(memory: Memory) -> bool:
+    """Whether a gang that found no room may find some now."""
+    return memory.is_refused and memory.woken and not memory.faulty

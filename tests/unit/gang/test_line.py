@@ -70,3 +70,20 @@ def test_a_stream_of_devices_holds_nobody_back_for_long() -> None:
         scene.clock.advance(0.1)
         scene.line.room(FLEET)
     assert scene.ahead() == ()
+
+
+def test_of_another_namespace_with_very_many_one_is_enough() -> None:
+    refused = Proposal(frozenset(), refusal="no room")
+    ranks = [Rank(0, "2026-01-01T00:00:00Z", "many", f"g{number}") for number in range(500)]
+    memories = {one.name: Memory(proposal=refused, rank=one, woken=True) for one in ranks}
+    memories["urgent"] = Memory(proposal=refused, rank=Rank(-1, "", "many", "urgent"), woken=True)
+    mine = Rank(0, "2026-01-02T00:00:00Z", "one", "easy")
+    memory = memories["easy"] = Memory(rank=mine)
+    clock = ManualClock(100.0)
+    line = Line(memories, pace=Pace(yields=3.0, slowest=15.0), clock=clock.now)
+    assert len(line.ahead_of(memory, mine)) == 501
+    memories["g7"].woken, memories["g7"].planned_at = False, clock.now()
+    assert line.ahead_of(memory, mine) == ("urgent",)
+    memories["urgent"].woken, memories["urgent"].planned_at = False, clock.now()
+    assert line.ahead_of(memory, mine) == ()
+    assert len(line.ahead_of(Memory(), mine._replace(namespace="many"))) == 499
