@@ -27,6 +27,7 @@ from dragoon.gang.kueue.probing import Asked, Prober
 from dragoon.gang.kueue.promising import PodsOfWorkloads, Rooms
 from dragoon.gang.kueue.reading import check_of, workload_of
 from dragoon.gang.kueue.remembering import Memory, Reporter
+from dragoon.gang.kueue.trying import Tries
 from dragoon.gang.queueing import Queue
 from dragoon.kube.backoff import Backoff
 from dragoon.kube.informer import Informer
@@ -85,7 +86,7 @@ class Checker:
         )
         self._keys: dict[str, Key] = {}
         self._came_up = asyncio.Event()
-        self._worth_a_try = asyncio.Event()
+        self._tries = Tries(partial(self._guarded, waking=True), self._sent_back, pause=replan)
         # Between a promise and the write that tells of it nobody else may judge the Workload.
         self._looking: weakref.WeakValueDictionary[Key, asyncio.Lock] = (
             weakref.WeakValueDictionary()
@@ -112,7 +113,7 @@ class Checker:
                 self.settled.set()
                 group.create_task(self._work(group), name="checks")
                 group.create_task(self._wake(), name="waking")
-                group.create_task(self._try_again(), name="trying again")
+                group.create_task(self._tries.run(), name="trying again")
         finally:
             self._pods.changed = lambda _uid: None
             for uid in list(self._keys):
@@ -176,24 +177,14 @@ class Checker:
             for workload in self._workloads.values():
                 if workload.reserved and not workload.admitted and not workload.is_over:
                     self._changed(workload.key)
-            self._worth_a_try.set()
-            await asyncio.sleep(self._replan)
-
-    async def _try_again(self) -> None:
-        """And those that were sent back: one after the other, as often as there is time for it.
-
-        They have the last turn at the planner, for which nobody else is to wait.
-        """
-        while True:
-            await self._worth_a_try.wait()
-            self._worth_a_try.clear()
-            for key in self._sent_back():
-                seconds = await self._guarded(key, waking=True)
-                await asyncio.sleep(_SHARE * seconds)
+            self._tries.worth_it()
             await asyncio.sleep(self._replan)
 
     def _sent_back(self) -> list[Key]:
-        """Those that wait for the time of their next try, with or without their quota."""
+        """Those that wait for the time of their next try, with or without their quota.
+
+        They have the last turn at the planner, for which nobody else is to wait.
+        """
         found = (one for one in self._workloads.values() if one.waits)
         return [o.key for o in sorted(found, key=lambda o: (-o.priority, o.created, str(o)))]
 
