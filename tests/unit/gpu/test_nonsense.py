@@ -4,9 +4,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pynvml
 import pytest
 
 from dragoon.errors import HardwareError
+from dragoon.gpu.condition import Polled
 from dragoon.gpu.nvml import NvmlGpus
 from dragoon.gpu.sim.codes import target
 from dragoon.gpu.sim.hardware import Hardware
@@ -17,10 +19,13 @@ PCI_INFO = "nvmlDeviceGetPciInfo_v3"
 PLACEMENTS = "nvmlDeviceGetGpuInstancePossiblePlacements_v2"
 
 
-class Nonsense:
-    """A library of which one symbol has its answer spoilt."""
+Spoil = Callable[..., int | None]
 
-    def __init__(self, library: SimulatedLibrary, symbol: str, spoil: Callable[..., None]) -> None:
+
+class Nonsense:
+    """A library of which one symbol has its answer spoilt, and its code where spoil returns one."""
+
+    def __init__(self, library: SimulatedLibrary, symbol: str, spoil: Spoil) -> None:
         self._library = library
         self._symbol = symbol
         self._spoil = spoil
@@ -32,13 +37,13 @@ class Nonsense:
 
         def spoilt(*arguments: Any) -> int:
             code = int(function(*arguments))
-            self._spoil(*arguments)
-            return code
+            spoilt_code = self._spoil(*arguments)
+            return code if spoilt_code is None else spoilt_code
 
         return spoilt
 
 
-def machine(folder: Path, symbol: str, spoil: Callable[..., None]) -> NvmlGpus:
+def machine(folder: Path, symbol: str, spoil: Spoil) -> NvmlGpus:
     hardware = Hardware.installed(folder / "machine.json", find_machine("dgx-h100"), "node")
     library = Nonsense(SimulatedLibrary(hardware), symbol, spoil)
     return NvmlGpus(hardware.roots, stand_in=library)
@@ -60,6 +65,23 @@ def test_an_address_that_no_bus_has_names_no_device(
     (lost,) = found.lost
     assert str(lost.address) == "0000:11:00.0", "the kernel still says where it is"
     assert "PCI address" in lost.reason
+
+
+def test_events_of_no_kind_without_an_end_do_not_keep_the_caller(tmp_path: Path) -> None:
+    """A card raises something, and says of what kind it is only after a while."""
+    told = 0
+
+    def spoil(_: Any, reference: Any, __: Any) -> int:
+        nonlocal told
+        told += 1
+        target(reference).eventType = pynvml.nvmlEventTypePState if told < 1000 else 0x8
+        return 0
+
+    gpus = machine(tmp_path, "nvmlEventSetWait_v2", spoil)
+    gpus.inventory()
+    assert gpus.events.poll() == Polled(renewed=True)
+    assert told < 1000
+    gpus.close()
 
 
 def test_a_placement_of_no_size_leaves_the_profiles_unread(tmp_path: Path) -> None:

@@ -26,7 +26,7 @@ from dragoon.gpu.nvml.library import Library
 
 _WAIT_MS = 10
 _MOST_EVENTS = 256
-"""In one call: a card that raises without an end must not keep the caller."""
+"""In one call, wanted or not: a card that raises without an end must not keep the caller."""
 _NO_INSTANCE = 0xFFFFFFFF  # nvml.h: the event is not about one MIG instance
 _KINDS = {
     pynvml.nvmlEventTypeXidCriticalError: EventKind.XID,
@@ -119,7 +119,7 @@ class NvmlEvents:
         if listening.set is None:
             return (), False
         found: list[GpuEvent] = []
-        while len(found) < _MOST_EVENTS:
+        for _ in range(_MOST_EVENTS):
             try:
                 data = pynvml.nvmlEventSetWait_v2(listening.set, wait_ms)
             except pynvml.NVMLError as error:
