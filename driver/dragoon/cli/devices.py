@@ -30,7 +30,7 @@ from dragoon.diagnose import saving
 from dragoon.diagnose.manifests import mapping
 from dragoon.errors import InvalidInputError
 from dragoon.gpu.model import Inventory
-from dragoon.publish.choosing import choose
+from dragoon.publish.choosing import choose, unmatched
 
 HEADER: Final = (
     "NAME",
@@ -94,6 +94,8 @@ def command(
         str(gpu.address): "; ".join((*gpu.problems, *unpublished[str(gpu.address)])) for gpu in gpus
     }
     _print(found, template, form, why)
+    for problem in unmatched(seen.divisions.values(), seen.wishes):
+        click.echo(f"note: {problem}", err=True)
     for address, problems in unpublished.items():
         for problem in problems:
             click.echo(f"note: GPU {address}: {problem}", err=True)

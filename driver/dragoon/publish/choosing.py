@@ -12,13 +12,15 @@ Of these, the ones that the node wants. Where `mig` is not wanted the mode is no
 card of which nothing remains is published whole with a taint, so that people see why.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
 from dragoon.api import names
 from dragoon.api.enforcement import NodeEnforcement
 from dragoon.api.forms import ALL_PROFILES, DEFAULT, Form
+from dragoon.errors import InvalidInputError
+from dragoon.gpu.mig_names import ProfileName
 from dragoon.gpu.model import Gpu, MigProfile
 from dragoon.publish.card import Division
 from dragoon.publish.counters import Place, beside
@@ -74,6 +76,30 @@ def wanted_places(division: Division, wishes: Wishes) -> tuple[Place, ...]:
     """The placements to be offered: of main profiles and of those named, where there is room."""
     profiles = _profiles(division.card.profiles, wishes)
     return beside([place for place in division.places if place[0] in profiles], division.foreign)
+
+
+def unmatched(divisions: Iterable[Division], wishes: Wishes) -> tuple[str, ...]:
+    """What is to be known of profiles that are named, and that no card of this node offers.
+
+    On another node they may be right: only a text that can be no name is wrong everywhere. Of a
+    node where no card with MIG could be asked nothing else is told.
+    """
+    if Form.MIG not in wishes.forms:
+        return ()
+    offered = dict.fromkeys(one.name for each in divisions for one in each.card.profiles)
+    told = []
+    for name in sorted(wishes.profiles - {ALL_PROFILES, *offered}):
+        try:
+            ProfileName.parse(name)
+        except InvalidInputError as error:
+            told.append(f"migProfiles: {error.message}")
+        else:
+            if offered:
+                told.append(
+                    f"migProfiles: {name}: no card of this node offers it; there are "
+                    f"{', '.join(offered)}"
+                )
+    return tuple(told)
 
 
 def _possible(gpu: Gpu, division: Division | None, wishes: Wishes) -> tuple[Sequence[Form], str]:

@@ -26,7 +26,7 @@ from dragoon.kube.port import Api, Object
 from dragoon.publish import domains, owners
 from dragoon.publish.blaming import Blames, blamed
 from dragoon.publish.blocking import blocked
-from dragoon.publish.choosing import Wishes
+from dragoon.publish.choosing import Wishes, unmatched
 from dragoon.publish.device import Device
 from dragoon.publish.devices import Devices, build
 from dragoon.publish.last_seen import LastSeen
@@ -214,7 +214,8 @@ class Offering:
             offer = replace(offer, plain=plain) if look.floor.forms else Offer(plain)
         self._last_seen.take_over(inventory, built, values)
         unread = (f"GPU {card}: MIG: {why}" for card, why in hardware.unread.items())
-        self._tell_problems((*self._wanted.problems, *built.problems, *unread))
+        unknown = unmatched(hardware.divisions.values(), self._wanted.wishes)
+        self._tell_problems((*self._wanted.problems, *unknown, *built.problems, *unread))
         if look.floor.publishes:
             self._publisher.offer(offer)
         self._tell_devices(tuple(device.name for device in offer.devices))

@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import threading
 from collections.abc import AsyncIterator
+from dataclasses import replace
 
 import pytest
 
@@ -143,6 +144,15 @@ async def test_c56_all_forms_stand_in_a_complete_and_valid_pool(node: Node) -> N
         before = len(node.bench.calls())
         await quiet_rounds(node)
         assert len(node.bench.calls()) == before
+
+
+async def test_a_named_profile_that_no_card_offers_is_told_and_costs_no_device(node: Node) -> None:
+    wishes = replace(ALL, profiles=frozenset(("1g.99gb", "1g.10gib")))
+    async with node.offering(wishes) as (made, _):
+        assert len(await node.devices()) == 2 * 16
+        malformed, missing = made.problems
+        assert malformed.startswith("migProfiles: MIG profile: found '1g.10gib', allowed: names")
+        assert missing.startswith("migProfiles: 1g.99gb: no card of this node offers it; there are")
 
 
 async def test_shares_wait_until_a_way_to_enforce_them_was_found(node: Node) -> None:

@@ -44,3 +44,28 @@ def test_an_unknown_form_is_wrong_usage_and_names_those_there_are(capsys: Captur
     told = capsys.readouterr()
     assert "found 'whole,half'" in told.err
     assert "allowed is one or more of whole, shared, mig" in told.err
+
+
+def test_a_profile_that_no_card_of_the_node_offers_is_told_once_with_those_there_are(
+    capsys: Capture,
+) -> None:
+    wanted = ("--forms", "whole,mig", "--mig-profiles", "1g.11gb+me,1g.10gb+me")
+    assert main.run(["devices", "--simulate", "dgx-h100", *wanted]) == 0
+    notes = [line for line in capsys.readouterr().err.splitlines() if "migProfiles" in line]
+    assert len(notes) == 1
+    assert notes[0].startswith("note: migProfiles: 1g.11gb+me: no card of this node offers it; ")
+
+
+def test_a_text_that_can_be_no_profile_is_told_wherever_mig_is_wanted(capsys: Capture) -> None:
+    wanted = ("--mig-profiles", "1g.10gib,all", "--forms")
+    assert main.run(["devices", "--simulate", "t4", *wanted, "whole,mig"]) == 0
+    note = "note: migProfiles: MIG profile: found '1g.10gib', allowed: names such as 1g.5gb"
+    assert note in capsys.readouterr().err
+    assert main.run(["devices", "--simulate", "t4", *wanted, "whole"]) == 0
+    assert "migProfiles" not in capsys.readouterr().err
+
+
+def test_a_profile_of_other_cards_says_nothing_where_no_card_has_mig(capsys: Capture) -> None:
+    wanted = ("--forms", "whole,mig", "--mig-profiles", "1g.20gb")
+    assert main.run(["devices", "--simulate", "t4", *wanted]) == 0
+    assert "migProfiles" not in capsys.readouterr().err
