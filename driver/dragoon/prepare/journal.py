@@ -3,9 +3,9 @@
 A file is `{"checksum": ..., "entry": {...}}`; the checksum covers the bytes of the entry as they
 are stored, so that another version's way of encoding cannot break it (case C32). Fields that this
 version does not know are kept when it rewrites a file. A file that was damaged is reported and set
-aside under another name. One that is whole, but of a version that does steps which this one does
-not know, belongs to the other plugin of a rolling update: it is left as it is, and its claim is
-guarded but not touched. Neither stops the others.
+aside under another name. One that is whole, but of a version that says what this one does not
+understand (a step, a tier, a state), belongs to the other plugin of a rolling update: it is left as
+it is, and its claim is guarded but not touched. Neither stops the others.
 """
 
 import enum
@@ -41,12 +41,8 @@ class State(enum.StrEnum):
     PREPARED = "prepared"
 
 
-class HeldDevice(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
-    """One device of a claim, and the hardware that it was when the claim was prepared.
-
-    request may be `name/subrequest`; address is the PCI address in the kernel's form, and uuid that
-    of the card. share or mig is the part of the card that the claim holds; all of it without both.
-    """
+class _HeldCard(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
+    """What every version says of a device."""
 
     request: str
     pool: str
@@ -56,6 +52,15 @@ class HeldDevice(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True
     cdi_id: str
     share_id: str | None = None
     admin_access: bool = False
+
+
+class HeldDevice(_HeldCard, frozen=True):
+    """One device of a claim, and the hardware that it was when the claim was prepared.
+
+    request may be `name/subrequest`; address is the PCI address in the kernel's form, and uuid that
+    of the card. share or mig is the part of the card that the claim holds; all of it without both.
+    """
+
     share: Share | None = None
     mig: MigPart | None = None
 
@@ -103,6 +108,31 @@ class Entry(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
         )
 
 
+class _Outline(msgspec.Struct, frozen=True, rename="camel"):
+    """What every version says of a claim."""
+
+    version: int
+    namespace: str
+    name: str
+    uid: str
+    boot_id: str
+    devices: tuple[_HeldCard, ...]
+
+    @property
+    def entry(self) -> Entry:
+        """Fail closed: containers may live with it, and a part of a card counts as all of it."""
+        return Entry(
+            version=self.version,
+            namespace=self.namespace,
+            name=self.name,
+            uid=self.uid,
+            boot_id=self.boot_id,
+            state=State.PREPARED,
+            devices=tuple(HeldDevice(**msgspec.structs.asdict(one)) for one in self.devices),
+            steps=(),
+        )
+
+
 class _Envelope(msgspec.Struct, frozen=True):
     checksum: str
     entry: msgspec.Raw
@@ -118,7 +148,7 @@ class Broken:
 
 @dataclass(frozen=True, slots=True)
 class Foreign:
-    """An undamaged entry with steps that this version does not know; `entry` has none of them."""
+    """An undamaged entry that this version does not understand; `entry` has no steps."""
 
     entry: Entry
     reason: str
@@ -273,8 +303,16 @@ def _understand(body: bytes) -> Entry | Foreign:
     try:
         return _carried_over(msgspec.json.decode(body, type=Entry))
     except msgspec.ValidationError as error:
-        without = msgspec.json.decode(body, type=dict[str, Any]) | {"steps": []}
-        return Foreign(msgspec.convert(without, Entry), str(error))
+        return Foreign(_guessed(body), str(error))
+
+
+def _guessed(body: bytes) -> Entry:
+    """An entry of a later version, without its steps and what else is not understood."""
+    without = msgspec.json.decode(body, type=dict[str, Any]) | {"steps": []}
+    try:
+        return msgspec.convert(without, Entry)
+    except msgspec.ValidationError:
+        return msgspec.convert(without, _Outline).entry
 
 
 def _carried_over(entry: Entry) -> Entry:

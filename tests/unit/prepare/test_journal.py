@@ -186,6 +186,44 @@ def test_c32_an_entry_with_steps_of_a_later_version_is_left_to_that_version(
     assert not contents.unreadable
 
 
+LATER: dict[str, dict[str, Any]] = {
+    "a tier": {"share": {"memory": 1, "cores": 0, "cardMemory": 2, "tier": "mps"}},
+    "a share": {"share": {"fraction": "1/2"}},
+    "an instance": {"mig": {"places": [1, 2]}},
+}
+
+
+@pytest.mark.parametrize("part", LATER.values(), ids=LATER.keys())
+def test_c32_a_part_of_a_card_that_only_a_later_version_knows_counts_as_the_card(
+    effects: MemoryEffects, journal: Journal, part: dict[str, Any]
+) -> None:
+    journal.begin(ENTRY)
+    newer = body_of(effects.read(FILE)) | {"version": 4}
+    newer["devices"][0] |= part
+    effects.write(FILE, stored(newer), 0o600)
+
+    foreign = journal.read(UID)
+
+    assert isinstance(foreign, Foreign)
+    assert foreign.entry.devices == ENTRY.devices, "all of it: nothing else can be told"
+    assert (foreign.entry.version, foreign.entry.claim) == (4, ENTRY.claim)
+    assert journal.contents().held == (foreign.entry,)
+    assert not journal.contents().unreadable
+
+
+def test_c32_a_state_that_only_a_later_version_knows_may_be_known_to_containers(
+    effects: MemoryEffects, journal: Journal
+) -> None:
+    journal.begin(ENTRY)
+    newer = body_of(effects.read(FILE)) | {"version": 4, "state": "leaving"}
+    effects.write(FILE, stored(newer), 0o600)
+
+    foreign = journal.read(UID)
+
+    assert isinstance(foreign, Foreign)
+    assert foreign.entry.answered_in(ENTRY.boot_id)
+
+
 def test_an_entry_in_the_file_of_another_claim_is_broken(
     effects: MemoryEffects, journal: Journal
 ) -> None:

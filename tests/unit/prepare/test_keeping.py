@@ -4,6 +4,7 @@ import errno
 import hashlib
 import json
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -145,13 +146,26 @@ async def test_c32_a_broken_entry_is_set_aside_and_its_devices_stay_guarded(
     assert scene.files == {}
 
 
-async def test_c32_a_claim_of_a_later_version_is_guarded_but_not_touched(scene: Scene) -> None:
+@pytest.mark.parametrize(
+    "later",
+    [
+        {"steps": [{"step": "mps"}]},
+        {"state": "leaving"},
+        {"devices": [{"share": {"tier": "mps"}}]},
+    ],
+    ids=str,
+)
+async def test_c32_a_claim_of_a_later_version_is_guarded_but_not_touched(
+    scene: Scene, later: dict[str, Any]
+) -> None:
     engine = await scene.started()
     claim = await scene.claim("one")
     await engine.prepare(claim)
     path = PATHS.journal(claim.uid)
-    body = json.loads(scene.disk.files()[path])["entry"] | {"version": 3}
-    data = json.dumps(body | {"steps": [*body["steps"], {"step": "mig"}]})
+    body = json.loads(scene.disk.files()[path])["entry"]
+    if "devices" in later:
+        later = {"devices": [body["devices"][0] | later["devices"][0]]}
+    data = json.dumps(body | {"version": 4} | later)
     checksum = f"sha256:{hashlib.sha256(data.encode()).hexdigest()}"
     newer = f'{{"checksum": "{checksum}", "entry": {data}}}'.encode()
     MemoryEffects(scene.disk).write(path, newer, 0o600)
@@ -159,7 +173,7 @@ async def test_c32_a_claim_of_a_later_version_is_guarded_but_not_touched(scene: 
 
     older = await scene.started(wait_s=0.0)
 
-    assert "by version 3 of the journal" in scene.told(Reported)[0].problem
+    assert "by version 4 of the journal" in scene.told(Reported)[0].problem
     with pytest.raises(DeviceBusyError, match="team-a/one"):
         await older.prepare(await scene.claim("thief"))
     for call in (older.prepare, older.unprepare):
