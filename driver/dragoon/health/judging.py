@@ -23,6 +23,8 @@ _FATAL_EVENTS = {
     EventKind.UNAVAILABLE: Kind.RECOVERY,
 }
 _WELL = (None, Recovery.NONE)
+_MOST_XIDS = 16
+"""A sick driver may deliver any number as one, and all of them last and are told to pods."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,11 +182,17 @@ def _unwatched(bench: _Bench, why: str | None) -> Iterator[Verdict]:
 
 
 def _settled(verdicts: Iterable[Verdict], settings: HealthSettings) -> tuple[Verdict, ...]:
-    """Each once, what came first before what came later, with the effects that are set now."""
+    """Each once, what came first before what came later, with the effects that are set now.
+
+    Of XIDs only so many about the whole card: another one would not keep anybody more off it.
+    """
     once: dict[object, Verdict] = {}
     for verdict in verdicts:
         effect = settings.effects[verdict.kind]
         once.setdefault(verdict.identity, replace(verdict, effect=effect))
+    xids = [key for key, one in once.items() if one.kind is Kind.XID and not one.spared]
+    for key in xids[_MOST_XIDS:]:
+        del once[key]
     return tuple(sorted(once.values(), key=lambda one: (_ORDER[one.kind], one.since)))
 
 

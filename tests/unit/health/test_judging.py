@@ -294,3 +294,16 @@ def test_a_card_that_does_not_say_how_it_is_keeps_what_it_said_and_that_is_told(
     assert (Kind.XID, "79") in node.says(), "not known to be recovered"
     node.judge(conditions={at(0): WELL})
     assert node.says() == []
+
+
+def test_xids_that_a_sick_driver_makes_up_are_a_few_verdicts_and_no_other_is_lost_for_them() -> (
+    None
+):
+    node = Node()
+    for start in range(0, 1000, 100):
+        node.judge(*(xid(1000 + start + number) for number in range(100)))
+    about_instance = Heard(xid(48, gpu_instance=1), spared=frozenset({"other"}))
+    node.judge(about_instance, GpuEvent(EventKind.FATAL_POISON, at(0)))
+    made_up = [(Kind.XID, str(1000 + number)) for number in range(16)]
+    told = [(Kind.XID, "48"), (Kind.MEMORY, "fatal poison error")]
+    assert sorted(node.says()) == sorted(made_up + told)
