@@ -10,7 +10,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 
-from dragoon.errors import StateError
+from dragoon.errors import DragoonError, StateError
 from dragoon.prepare.deciding import Begin, Keep, WaitFor, decide
 from dragoon.prepare.effects import Effects
 from dragoon.prepare.enforcement.hami_steps import remove_region, shared_name
@@ -177,25 +177,34 @@ class Executor:
         full = self._carry_out(again, self._put_right)
         return entry if full == entry else self.journal.complete(full)
 
-    def sweep_regions(self) -> None:
+    def sweep_regions(self) -> tuple[str, ...]:
         """Removes regions of containers that no claim is for any more, and what was never finished.
 
-        A claim whose entry cannot be read may need any region: then none is removed.
+        A claim whose entry cannot be read may need any region: then none is removed. Answers what
+        is wrong with those that stay, for a container may have made of its own what it liked.
         """
         found: dict[str, list[Path]] = {}
         for name in self.effects.names(self._paths.region_folder):
             path = self._paths.region_folder / name
             found.setdefault(self._paths.region_of(path), []).append(path)
+        problems = []
         for region, paths in found.items():
-            key = shared_name(region)
-            with self.locked([_shared_key(key)]):
-                contents = self.journal.contents()
-                all_known = not (contents.unreadable or contents.foreign)
-                if all_known and key not in _shared(contents.entries):
-                    remove_region(self.effects, self._paths, region)
-                # Nobody writes them now: that takes the lock.
-                for path in filter(is_temporary, paths):
-                    self.effects.remove(path)
+            try:
+                self._sweep_region(region, paths)
+            except DragoonError as error:
+                problems.append(str(error))
+        return tuple(problems)
+
+    def _sweep_region(self, region: str, paths: Iterable[Path]) -> None:
+        key = shared_name(region)
+        with self.locked([_shared_key(key)]):
+            contents = self.journal.contents()
+            all_known = not (contents.unreadable or contents.foreign)
+            if all_known and key not in _shared(contents.entries):
+                remove_region(self.effects, self._paths, region)
+            # Nobody writes them now: that takes the lock.
+            for path in filter(is_temporary, paths):
+                self.effects.remove(path)
 
     def locked(self, keys: Iterable[str]) -> AbstractContextManager[None]:
         """Holds keys of `claim_key` and `effect_keys`."""

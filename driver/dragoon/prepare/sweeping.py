@@ -6,6 +6,7 @@
   restarts would fail on them. So the CDI specs that name them are written anew.
 """
 
+import contextlib
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
@@ -43,9 +44,16 @@ class HardwareSweep:
         self._complaints = Complaints(observer)
 
     def look(self, inventory: Inventory) -> None:
-        """Reports and repairs. Raises HardwareError, StateError."""
+        """Reports and repairs. Raises StateError where the journal cannot be read.
+
+        A card that does not answer hides what is left on it alone; whoever looks at the hardware
+        tells about it.
+        """
         divided = [gpu for gpu in inventory.gpus if gpu.mig is not None and gpu.mig.enabled]
-        halves = [half for gpu in divided for half in self._halves(gpu)]
+        halves: list[MigInstance] = []
+        for gpu in divided:
+            with contextlib.suppress(DragoonError):
+                halves += self._halves(gpu)
         problems = {"": _about(halves)} if halves else {}
         for entry in () if inventory.simulated else self._stale():
             try:

@@ -65,7 +65,8 @@ class Tidier:
                     self._tidy(uid, files)
                 except DragoonError as error:
                     found[uid] = str(error)
-            self._executor.sweep_regions()
+            if problems := self._executor.sweep_regions():
+                found[""] = "; ".join(problems)
             contents = self._executor.journal.contents()
             self._observer(Counted(self._executor.prepared(contents)))
             self.unreadable = contents.unreadable

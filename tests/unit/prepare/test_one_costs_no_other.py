@@ -9,13 +9,17 @@ from pathlib import Path
 import pytest
 
 from dragoon.api.claims import ClaimRef
+from dragoon.errors import HardwareError
+from dragoon.gpu.mig import MigInstance
+from dragoon.gpu.model import Inventory, PciAddress
 from dragoon.kube.port import CLAIMS
 from dragoon.prepare.effects import state_error
 from dragoon.prepare.effects_memory import Crash, Faults, MemoryDisk, MemoryEffects
 from dragoon.prepare.mig_faults import FaultyMigCards
-from dragoon.prepare.observing import Repaired, Reported, Swept
-from tests.unit.prepare.migging import H100, MigScene
-from tests.unit.prepare.scene import Scene, result, until
+from dragoon.prepare.observing import Counted, Repaired, Reported, Swept
+from tests.unit.prepare.keeping import PATHS
+from tests.unit.prepare.migging import H100, ON, MigScene
+from tests.unit.prepare.scene import Scene, gpu, result, until
 
 
 class HangingCards(MemoryEffects):
@@ -126,3 +130,49 @@ async def test_a_claim_that_is_gone_and_cannot_be_taken_back_keeps_no_other_from
 
     assert [one.uid for one in scene.told(Repaired)] == [second]
     assert {one.uid for one in scene.told(Reported)} == {first}
+
+
+async def test_a_region_that_cannot_be_removed_keeps_no_other_from_it_and_no_claim_from_being_counted(
+    scene: Scene,
+) -> None:
+    effects = Failing(scene.disk, "aaaa")
+    engine = await scene.started(effects)
+    regions = [PATHS.region(number * 4, "main") for number in "abc"]
+    for path in regions:
+        effects.make_folder(path, 0o711)
+    scene.events.clear()
+
+    await engine.reconcile()
+
+    assert effects.names(PATHS.region_folder) == (regions[0].name,)
+    assert scene.told(Counted)
+    (told,) = scene.told(Reported)
+    assert regions[0].name in told.problem
+
+
+class SilentCard(MemoryEffects):
+    """A process that one card does not tell what instances it has."""
+
+    @property
+    def mig(self) -> FaultyMigCards:
+        return Silent(self.disk.cards.mig, self._perform, self._alive)
+
+
+class Silent(FaultyMigCards):
+    def instances(self, address: PciAddress) -> tuple[MigInstance, ...]:
+        if address == gpu(0).address:
+            raise HardwareError("it does not answer", retryable=True)
+        return super().instances(address)
+
+
+async def test_a_card_that_does_not_answer_hides_what_is_left_on_no_other(
+    divided: MigScene,
+) -> None:
+    left = divided.make("3g.40gb", 4, number=1)
+    divided.mig.halve(gpu(1).address, left.identity)
+    divided.gpus.found = Inventory(gpus=(gpu(0, mig=ON), gpu(1, mig=ON)), simulated=True)
+    engine = await divided.started(SilentCard(divided.disk))
+
+    await engine.reconcile()
+
+    assert any("3g.40gb at 4:4" in one.problem for one in divided.told(Reported))
