@@ -143,6 +143,7 @@ class Campaign:
         """
         probes = self.node.cgroup_root / "kubepods"
         await self.until("the probe of caps ends", lambda: not any(probes.glob(f"{PREFIX}*")))
+        await self.until("no file is half written", lambda: not truth.half_written(self.node))
         await self.look()
         self.blame(truth.left_over(self.node, tuple(self.lives.values())))
 

@@ -7,7 +7,7 @@ import os
 import shutil
 import signal
 import uuid
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 
@@ -93,7 +93,7 @@ class Node:
         self.api.write_kubeconfig(self.root / "kubeconfig")
         await self.start(wait=False)
         await self._until("all tiers are published", self._tiers_are_there)
-        self.published = await self._devices()
+        self.published = _devices(await self.slices())
 
     async def close(self) -> None:
         """Ends the process and the API server."""
@@ -150,9 +150,21 @@ class Node:
         if wait:
             await self.settled()
 
-    async def settled(self) -> None:
-        """Returns when the slices of this node are those of a healthy plugin."""
-        await self._until("the slices of a healthy plugin", self._healthy)
+    async def settled(self) -> tuple[Object, ...]:
+        """The slices of this node, once they are those of a healthy plugin.
+
+        While a pool is written, slices of two generations stand there, of which no allocator takes
+        any. Raises NodeError.
+        """
+        found: tuple[Object, ...] = ()
+
+        async def healthy() -> bool:
+            nonlocal found
+            found = await self.slices()
+            return _is_whole(found) and _devices(found) == self.published
+
+        await self._until("the slices of a healthy plugin", healthy)
+        return found
 
     async def kill(self) -> None:
         """SIGKILL; returns when the process is gone."""
@@ -211,18 +223,8 @@ class Node:
         text = self.log.read_text(errors="replace") if self.log.exists() else ""
         return text[-2000:]
 
-    async def _devices(self) -> frozenset[str]:
-        return frozenset(
-            device["name"]
-            for one in await self.slices()
-            for device in one["spec"].get("devices", ())
-        )
-
-    async def _healthy(self) -> bool:
-        return await self._devices() == self.published
-
     async def _tiers_are_there(self) -> bool:
-        names = await self._devices()
+        names = _devices(await self.slices())
         return all(wish.devices <= names for wish in self.wishes.values())
 
     async def _until(self, what: str, condition: Callable[[], Awaitable[bool]]) -> None:
@@ -249,3 +251,15 @@ class Node:
             listen="127.0.0.1:0",
             pod_uid=instance,
         )
+
+
+def _devices(slices: Iterable[Object]) -> frozenset[str]:
+    return frozenset(d["name"] for one in slices for d in one["spec"].get("devices", ()))
+
+
+def _is_whole(slices: Sequence[Object]) -> bool:
+    """Whether all slices of the one pool are of one generation, and all are there."""
+    pools = {
+        (p["generation"], p["resourceSliceCount"]) for p in (s["spec"]["pool"] for s in slices)
+    }
+    return len(pools) == 1 and {count for _, count in pools} == {len(slices)}
