@@ -95,3 +95,38 @@ def test_a_placement_of_no_size_leaves_the_profiles_unread(tmp_path: Path) -> No
     with pytest.raises(HardwareError, match="MIG placements: cannot be read"):
         gpus.mig.card(card.address)
     gpus.close()
+
+
+def test_more_placements_than_a_card_can_have_leave_the_profiles_unread(tmp_path: Path) -> None:
+    def spoil(_: Any, __: Any, ___: Any, count: Any) -> None:
+        target(count).value = 2**32 - 1
+
+    gpus = machine(tmp_path, PLACEMENTS, spoil)
+    card = gpus.inventory().gpus[0]
+    with pytest.raises(HardwareError, match="MIG placements: cannot be read"):
+        gpus.mig.card(card.address)
+    gpus.close()
+
+
+def test_more_instances_than_a_card_can_have_leave_them_unread(tmp_path: Path) -> None:
+    def spoil(_: Any, __: Any, reference: Any) -> None:
+        target(reference).instanceCount = 2**32 - 1
+
+    gpus = machine(tmp_path, "nvmlDeviceGetGpuInstanceProfileInfoV", spoil)
+    Hardware(tmp_path / "machine.json").set_mig_mode(0, enabled=True)
+    card = gpus.inventory().gpus[0]
+    with pytest.raises(HardwareError, match="cannot be read"):
+        gpus.mig.instances(card.address)
+    gpus.close()
+
+
+def test_more_processes_than_there_was_room_for_are_an_error_in_words(tmp_path: Path) -> None:
+    def spoil(_: Any, count: Any, processes: Any) -> int:
+        target(count).value = 1 if processes is None else 1000
+        return pynvml.NVML_ERROR_INSUFFICIENT_SIZE if processes is None else 0
+
+    gpus = machine(tmp_path, "nvmlDeviceGetComputeRunningProcesses_v3", spoil)
+    card = gpus.inventory().gpus[0]
+    with pytest.raises(HardwareError, match="list processes: the driver's answer cannot be read"):
+        gpus.processes(card.address)
+    gpus.close()

@@ -15,6 +15,16 @@ _GONE = {
 # How a card or an old driver says "I do not have this": not a fault.
 ABSENT = frozenset({pynvml.NVML_ERROR_NOT_SUPPORTED, pynvml.NVML_ERROR_FUNCTION_NOT_FOUND})
 UNREADABLE = -1
+NONSENSE = (ValueError, LookupError, MemoryError)
+"""What answers raise that cannot be: text that is not UTF-8, more entries than there was room for."""
+_MOST_ENTRIES = 1024
+
+
+def room(entries: int) -> int:
+    """How many entries of a list a card says that it has. Raises ValueError for what none has."""
+    if entries > _MOST_ENTRIES:
+        raise ValueError(f"{entries} entries")
+    return entries
 
 
 class CardSilentError(Exception):
@@ -52,7 +62,7 @@ class Asking:
             if code not in normal:
                 self._failures[what, f"{error} (code {code})"] += 1
             return None, code
-        except ValueError as error:  # text that is not UTF-8
+        except NONSENSE as error:
             self._failures[what, f"cannot be read ({error})"] += 1
             return None, UNREADABLE
 

@@ -10,6 +10,7 @@ import pynvml
 
 from dragoon.errors import DeviceLostError
 from dragoon.gpu.model import PciAddress
+from dragoon.gpu.nvml.asking import room
 from dragoon.gpu.nvml.refusals import refusals
 from dragoon.gpu.pci import BusCard
 
@@ -43,7 +44,7 @@ def compute_instances(instance: Any, profile: int, most: int) -> list[Any]:
 
 def _listed(ask: Callable[[Any, Any], int], kind: type[Any], most: int) -> list[Any]:
     # nvml.h: the caller's array must have room for all that the profile allows; it is not told.
-    found: Array[Any] = (kind * most)()
+    found: Array[Any] = (kind * room(most))()
     count = c_uint(most)
     ask(found, byref(count))
     return list(found[: count.value])

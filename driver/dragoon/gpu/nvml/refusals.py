@@ -14,6 +14,7 @@ from dragoon.gpu.faults import (
     ResetRequiredError,
 )
 from dragoon.gpu.mig import GpuProcess
+from dragoon.gpu.nvml.asking import NONSENSE
 
 Users = Callable[[], tuple[GpuProcess, ...]]
 
@@ -53,7 +54,7 @@ def refusals(what: str, users: Users = _nobody) -> Iterator[None]:
         yield
     except pynvml.NVMLError as error:
         raise refusal(what, int(error.value), users) from error
-    except UnicodeDecodeError as error:
+    except NONSENSE as error:
         raise HardwareError(f"{what}: the driver's answer cannot be read ({error})") from error
 
 
@@ -62,7 +63,7 @@ def refusal(what: str, code: int, users: Users = _nobody) -> HardwareError:
     text = f"{what}: {pynvml.NVMLError(code)} (NVML code {code})"
     if code == pynvml.NVML_ERROR_IN_USE:
         found: tuple[GpuProcess, ...] = ()
-        with suppress(pynvml.NVMLError):  # who it is only helps
+        with suppress(pynvml.NVMLError, *NONSENSE):  # who it is only helps
             found = users()
         who = ", ".join(map(str, found)) or "nobody that the driver lists"
         return CardInUseError(f"{text}: in use by {who}", found)

@@ -5,7 +5,7 @@ from functools import partial
 import pynvml
 
 from dragoon.gpu.model import MigProfile
-from dragoon.gpu.nvml.asking import ABSENT, Asking
+from dragoon.gpu.nvml.asking import ABSENT, Asking, room
 
 # Newer symbols of the library that features of Dragoon depend on.
 OPTIONAL_SYMBOLS = (
@@ -81,7 +81,7 @@ def _placements(handle: object, identity: int) -> list[tuple[int, int]]:
     count = pynvml.c_uint(0)
     ask = partial(pynvml.nvmlDeviceGetGpuInstancePossiblePlacements, handle, identity)
     ask(None, pynvml.byref(count))
-    array = (pynvml.c_nvmlGpuInstancePlacement_t * count.value)()
+    array = (pynvml.c_nvmlGpuInstancePlacement_t * room(count.value))()
     ask(pynvml.byref(array), pynvml.byref(count))
     found = sorted((place.start, place.size) for place in array[: count.value])
     if not all(size for _, size in found):
