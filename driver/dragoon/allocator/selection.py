@@ -25,6 +25,9 @@ from dragoon.errors import DragoonError
 _KEPT: Final = 512
 _SHOWN: Final = 80
 """Characters of an expression in a message."""
+_CHEAP: Final = 100
+"""Cost on one device up to which everybody's plans may pay for a selector: ours have 30 at most, and
+the API server takes a million."""
 _VERDICTS: Final = 8_192
 """Devices that a selector remembers its verdict for."""
 
@@ -90,6 +93,11 @@ class Selector:
         self._reads = self.program.reads
         self._names: dict[str, _Names] = {}
         self._verdicts: dict[Any, bool | EvaluationError] = {}
+
+    @property
+    def is_cheap(self) -> bool:
+        """Whether it may be asked about devices that no search has come to."""
+        return self.program.estimated_cost <= _CHEAP
 
     def matches(self, facts: Facts, *, free: bool = False) -> bool:
         """Whether it selects devices with these facts. free: whatever is allowed.

@@ -18,9 +18,6 @@ from dragoon.errors import DragoonError
 
 _ONE_DEVICE: Final = frozenset(("uuid", "parentUUID", "pciBusID"))
 """Attributes that name one device: who reads them says nothing about what others will want."""
-_MOST_COST: Final = 100
-"""Of a selector that is looked at, on one device: everybody's plans pay for it. Ours have 30 at
-most, and the API server takes a million."""
 
 Takes = tuple[tuple[str, int, int], ...]
 """Of each capacity of a shared device: what a share takes, and how much there is."""
@@ -127,10 +124,10 @@ def _selectors(one: Demand, classes: Mapping[str, DeviceClass]) -> tuple[str, ..
     query = query_of(one.wish, of_class.selectors)
     texts = (*query.of_class, *query.of_request)
     try:
-        programs = [selector(text).program for text in texts]
-        if any(one.estimated_cost > _MOST_COST for one in programs):
+        asked = [selector(text) for text in texts]
+        if not all(one.is_cheap for one in asked):
             return None
-        reads = [one.reads for one in programs]
+        reads = [one.program.reads for one in asked]
     except DragoonError:
         return None
     if any(found is None or any(read[2] in _ONE_DEVICE for read in found) for found in reads):
