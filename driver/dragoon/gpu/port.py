@@ -138,7 +138,8 @@ class GpuEvents(Protocol):
     def poll(self) -> Polled:
         """What was raised since the call before; returns within a fraction of a second.
 
-        Listening begins with the first call. A new opening of the library begins anew, and says so.
+        Listening begins with the first call. A new opening of the library begins anew, and says so,
+        and so does a card that is back; then it may wait for a card that hangs, which is not watched.
         Raises DriverMissingError, HardwareError when the library as a whole fails.
         """
         ...

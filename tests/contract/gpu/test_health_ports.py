@@ -223,7 +223,6 @@ def test_a_card_that_hangs_while_it_is_registered_keeps_nobody_else_waiting(
         listening.start()
         assert len(machine.look().gpus) == 8
         assert len(machine.gpus.conditions()) == 8
-        assert listening.is_alive()
         machine.hardware.lift("nvmlDeviceRegisterEvents")
         listening.join()
 

@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from dragoon.gpu.condition import Condition, Recovery
+from dragoon.errors import HardwareError
+from dragoon.gpu.condition import Condition, GpuEvent, Recovery
 from dragoon.gpu.model import Inventory, LostGpu
 from dragoon.gpu.nvml import NvmlGpus
 from dragoon.gpu.nvml.walking import Patience
@@ -17,6 +18,7 @@ from dragoon.gpu.sim.state import Effect, Fault, Loss
 from tests.unit.gpu.rig import Rig, eventually
 
 MEMORY, ERRORS = "nvmlDeviceGetMemoryInfo", "nvmlDeviceGetTotalEccErrors"
+REGISTER = "nvmlDeviceRegisterEvents"
 WHY = "has not answered for 0.5 s"
 
 
@@ -123,6 +125,57 @@ def test_a_card_that_hangs_when_it_is_asked_how_it_is_says_so_and_costs_no_other
     all_well(machine)  # what a look asks is answered
     machine.hardware.lift(ERRORS)
     eventually(lambda: machine.gpus.conditions()[addresses[0]] == before)
+
+
+def test_a_card_that_hangs_while_it_is_registered_is_not_watched_and_the_others_are(
+    machine: Rig,
+) -> None:
+    addresses = [card.address for card in all_well(machine).gpus]
+    listen = machine.gpus.events.poll
+
+    def is_heard(slot: int) -> bool:
+        machine.hardware.raise_xid(slot, 79)
+        return any(event.address == addresses[slot] for event in listen().events)
+
+    machine.hardware.fail(hang(REGISTER, 1))
+    eventually(lambda: listen().unwatched == {addresses[1]: WHY})
+    eventually(lambda: is_heard(2))
+    machine.hardware.lift(REGISTER)
+    eventually(lambda: not listen().unwatched)
+    eventually(lambda: is_heard(1))
+
+
+def test_a_set_in_which_a_card_is_being_registered_is_kept_though_it_fails(machine: Rig) -> None:
+    addresses = [card.address for card in all_well(machine).gpus]
+    listen = machine.gpus.events.poll
+    machine.hardware.fail(hang(REGISTER, 1))
+    eventually(lambda: listen().unwatched == {addresses[1]: WHY})
+    machine.hardware.fail(Fault("nvmlEventSetWait_v2"))
+    with pytest.raises(HardwareError, match="wait for events"):
+        listen()
+    machine.hardware.raise_xid(2, 79)
+    machine.hardware.lift("nvmlEventSetWait_v2")
+    polled = listen()
+    assert [event.address for event in polled.events] == [addresses[2]]
+    assert not polled.renewed
+
+
+def test_what_waits_is_not_lost_when_a_card_is_back(machine: Rig) -> None:
+    addresses = [card.address for card in all_well(machine).gpus]
+    listen = machine.gpus.events.poll
+    machine.hardware.fail(hang(REGISTER, 1))
+    eventually(lambda: listen().unwatched == {addresses[1]: WHY})
+    machine.hardware.raise_xid(2, 79)
+    machine.hardware.lift(REGISTER)
+    heard: list[GpuEvent] = []
+
+    def is_whole() -> bool:
+        polled = listen()
+        heard.extend(polled.events)
+        return not polled.unwatched
+
+    eventually(is_whole)
+    assert [(event.address, event.number) for event in heard] == [(addresses[2], 79)]
 
 
 def test_what_a_silent_card_said_before_stands() -> None:

@@ -75,7 +75,7 @@ class NvmlGpus:
         self.mig = NvmlMigCards(self.session, self.roots, self._forget_opening)
         self.limits = NvmlMemoryLimits(self.session)
         self.conditions = NvmlConditions(self._library, self.session, patience)
-        self.events = NvmlEvents(self._library, self.session)
+        self.events = NvmlEvents(self._library, self.session, patience)
 
     @contextmanager
     def session(self) -> Iterator[tuple[BusCard, ...]]:
@@ -128,9 +128,7 @@ class NvmlGpus:
         self._opened_with = None
 
     def _look(self, bus: tuple[BusCard, ...]) -> Inventory:
-        ask = self._library.ask
-        count = ask("count of GPUs", pynvml.nvmlDeviceGetCount)
-        walked = self._walk(count)
+        walked = self._walk(self._library.count())
         why = self._walk.why_silent
         hanging = (LostGpu(address, why, hangs=True) for address in walked.silent)
         gpus, silent = told_apart([*walked.answers, *hanging])

@@ -37,8 +37,7 @@ class NvmlConditions:
     def __call__(self) -> Mapping[PciAddress, Condition]:
         """See `gpu.port.Conditions`."""
         with self._session():
-            count = self._library.ask("count of GPUs", pynvml.nvmlDeviceGetCount)
-            walked = self._walk(count)
+            walked = self._walk(self._library.count())
         silent = Condition(silent=self._walk.why_silent)
         hanging = {address: silent for address in walked.silent if address is not None}
         return dict(walked.answers) | hanging

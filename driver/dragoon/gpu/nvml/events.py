@@ -3,8 +3,9 @@
 pynvml has one library for the whole process, and whoever waits in it keeps others from opening it
 anew. So a wait inside is short, and the caller pauses between two of them. An event set belongs to
 one opening of the library: what waits in it is saved before that ends, and the next call registers
-anew. Not the opening itself: it
-may happen in anybody's call, which must not wait for a card that hangs while it is registered.
+anew. Not the opening itself: it may happen in anybody's call, which must not wait for a card that
+hangs while it is registered. Such a card is not watched until it has come back; then all cards are
+registered anew.
 """
 
 import ctypes
@@ -12,6 +13,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
+from operator import attrgetter
 from typing import Any
 
 import pynvml
@@ -23,6 +25,7 @@ from dragoon.gpu.nvml.asking import Asking, CardSilentError
 from dragoon.gpu.nvml.card import read_address
 from dragoon.gpu.nvml.handles import Session
 from dragoon.gpu.nvml.library import Library
+from dragoon.gpu.nvml.walking import Patience, Walk
 
 _WAIT_MS = 10
 _MOST_EVENTS = 256
@@ -43,20 +46,35 @@ _WANTED = sum(_KINDS)
 
 @dataclass(frozen=True, slots=True)
 class _Listening:
-    """One event set: whose handles are whose, and who raises nothing. set is None without one."""
+    """One event set: whose handles are whose, and who raises nothing. set is None without one.
+
+    whole: no card hangs that should be registered in it.
+    """
 
     opening: int
     set: Any
     handles: Mapping[int | None, PciAddress] = field(default_factory=dict)
     unwatched: Mapping[PciAddress, str] = field(default_factory=dict)
+    whole: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class _Registered:
+    """A card that was asked to raise events; reason: why it does not."""
+
+    address: PciAddress
+    pointer: int | None
+    reason: str
 
 
 class NvmlEvents:
     """Implements `gpu.port.GpuEvents`."""
 
-    def __init__(self, library: Library, session: Session) -> None:
+    def __init__(self, library: Library, session: Session, patience: Patience) -> None:
         self._library = library
         self._session = session
+        self._walk = Walk(library, self._registered, attrgetter("address"), patience)
+        self._set: Any = None
         self._listening = _Listening(0, None)
         self._told_lost = 0
         self._saved: list[GpuEvent] = []
@@ -69,6 +87,10 @@ class NvmlEvents:
                 pass  # opens it
         with self._library.held():
             renewed = self._listening.opening != self._library.openings
+            if not (renewed or self._listening.whole or self._walk.hangs):
+                self._save()
+                self._give_up(self._listening)
+                renewed = True
             if renewed:
                 self._listening = self._listen(self._library.openings)
             listening = self._listening
@@ -92,27 +114,37 @@ class NvmlEvents:
                 self._saved = [*self._saved, *events][:_MOST_EVENTS]
 
     def _give_up(self, listening: _Listening) -> None:
-        """Lets go of a set that fails; the next call makes another one."""
+        """Lets go of a set; the next call makes another one, but for one that somebody is in."""
+        if self._walk.hangs:
+            return
         self._listening = _Listening(0, None)
         with suppress(pynvml.NVMLError):
             pynvml.nvmlEventSetFree(listening.set)
 
     def _listen(self, opening: int) -> _Listening:
-        count = self._library.ask("count of GPUs", pynvml.nvmlDeviceGetCount)
-        events, code = Asking().answer("event set", pynvml.nvmlEventSetCreate)
-        cards = [card for card in map(_card, range(count)) if card is not None]
+        count = self._library.count()
+        self._set, code = Asking().answer("event set", pynvml.nvmlEventSetCreate)
+        walked = self._walk(count)
+        why = f"no event set (NVML code {code})"
         reasons = {
-            address: f"no event set (NVML code {code})"
-            if events is None
-            else _register(handle, events)
-            for handle, address in cards
+            card.address: why if self._set is None else card.reason for card in walked.answers
         }
+        reasons |= {address: self._walk.why_silent for address in walked.silent if address}
         return _Listening(
             opening,
-            events,
-            {_pointer(handle): address for handle, address in cards},
+            self._set,
+            {card.pointer: card.address for card in walked.answers},
             {address: reason for address, reason in reasons.items() if reason},
+            whole=not walked.silent,
         )
+
+    def _registered(self, index: int) -> _Registered | None:
+        events, card = self._set, _card(index)
+        if card is None:
+            return None
+        handle, address = card
+        reason = "" if events is None else _register(handle, events)
+        return _Registered(address, _pointer(handle), reason)
 
     def _take(self, listening: _Listening, wait_ms: int) -> tuple[tuple[GpuEvent, ...], bool]:
         """The events that wait, and whether the set says that a card is lost."""

@@ -16,9 +16,11 @@ from typing import Final, TypeVar
 import pynvml
 
 from dragoon.errors import DriverMissingError, HardwareError
+from dragoon.gpu.model import PciAddress
 
 _T = TypeVar("_T")
 _NAME: Final = "libnvidia-ml.so.1"
+_MOST_CARDS: Final = 1024
 
 
 class _Turn:
@@ -110,6 +112,8 @@ class Library:
         self._opening = threading.Lock()
         self.openings = 0
         """How often it was opened: what belongs to one opening ends with it."""
+        self.places: dict[int, PciAddress] = {}
+        """Where the cards with these indices are, as far as they said it in this opening."""
         self.before_shut: Callable[[], None] | None = None
         """Called before an opening ends, while held: the last moment to save what ends with it."""
 
@@ -144,6 +148,7 @@ class Library:
                 self.ask("initialise", self._initialise)
                 self._is_open = True
                 self.openings += 1
+                self.places = {}
 
     def _initialise(self) -> None:
         """The library of a replaced driver refuses the new kernel module: then once anew."""
@@ -213,6 +218,16 @@ class Library:
             if code in _NO_DRIVER:
                 raise DriverMissingError(text) from error
             raise HardwareError(text, hint=_HINTS.get(code), retryable=True) from error
+
+    def count(self) -> int:
+        """How many cards it lists; only while held. Raises as `ask`."""
+        found: int = self.ask("count of GPUs", pynvml.nvmlDeviceGetCount)
+        if found > _MOST_CARDS:
+            raise HardwareError(
+                f"NVML, count of GPUs: found {found}, expected at most {_MOST_CARDS}",
+                retryable=True,
+            )
+        return found
 
     def close(self, patience: float = 2.0) -> None:
         """Shuts the library down.

@@ -78,7 +78,7 @@ def decide(cards: Iterable[int], asked: Mapping[int, Standing], stalls: int) -> 
 class Walked(Generic[_T]):
     """Answers in the order of the cards, and where those are that have not answered in time.
 
-    None stands for a silent card that never answered since the library was opened.
+    None stands for a silent card that answered nobody since the library was opened.
     """
 
     answers: tuple[_T, ...]
@@ -117,9 +117,13 @@ class Walk(Generic[_T]):
         self._turn = threading.Lock()
         self._changed = threading.Condition()
         self._calls: dict[int, _Call[_T]] = {}
-        self._places: dict[int, PciAddress] = {}
-        self._opening = 0
         self._lap = 0
+
+    @property
+    def hangs(self) -> bool:
+        """Whether a card still has not answered."""
+        with self._changed:
+            return bool(self._hanging())
 
     @property
     def why_silent(self) -> str:
@@ -144,8 +148,6 @@ class Walk(Generic[_T]):
         """A call that hangs keeps the library open: until then numbers mean the same cards."""
         self._lap += 1
         self._calls = {index: self._calls[index] for index in self._hanging()}
-        if self._opening != self._library.openings:
-            self._opening, self._places = self._library.openings, {}
 
     def _hanging(self) -> tuple[int, ...]:
         return tuple(index for index, call in self._calls.items() if not call.ended)
@@ -190,14 +192,15 @@ class Walk(Generic[_T]):
                 self._changed.notify_all()
 
     def _walked(self) -> Walked[_T]:
+        places = self._library.places
         ended = {index: call for index, call in sorted(self._calls.items()) if call.ended}
         for index, call in ended.items():
             if call.error is not None:
                 raise call.error
             if place := self._place_of(call):
-                self._places[index] = place
+                places[index] = place
         answers = (call.answer for call in ended.values())
         return Walked(
             tuple(answer for answer in answers if answer is not None),
-            tuple(map(self._places.get, sorted(self._hanging()))),
+            tuple(map(places.get, sorted(self._hanging()))),
         )
