@@ -98,7 +98,9 @@ class Engine:
         self._changes = Changes(self._clock)
         # Of these it is known, without a look into the journal, that containers may live with them.
         self._answered: set[str] = set()
-        self._tidier = Tidier(self._executor, settings.paths.folders, observer)
+        self._tidier = Tidier(
+            self._executor, settings.paths.folders, observer, patience=settings.cards_s
+        )
         self._reconciler = Reconciler(
             api, self._executor, settings, observer=observer, release=self._release
         )

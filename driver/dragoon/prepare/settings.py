@@ -24,7 +24,7 @@ class PrepareSettings:
     answer of the API server. ending_s is how long an unprepare
     waits for the API server to show that the containers have ended. watch_s and sweep_s are the
     pauses between looks at the folders, and between comparisons with the API server; cards_s is how
-    long the latter wait for what the cards say.
+    long either waits for what the cards say.
     """
 
     driver: str

@@ -10,8 +10,11 @@ import contextvars
 import queue
 import threading
 from collections.abc import Callable
+from concurrent.futures import Future, wait
 from dataclasses import dataclass
 from typing import Any, TypeVar
+
+from dragoon.errors import HardwareError
 
 _T = TypeVar("_T")
 
@@ -90,3 +93,50 @@ class Threads:
             job.answer.set_result(result)
         else:
             job.answer.set_exception(error)
+
+
+class Overseer:
+    """Has work done that may hang, for a thread that must go on. Used by one thread at a time.
+
+    At most one piece of work of a key is under way: while one hangs no other is begun, and nobody
+    waits for it again.
+    """
+
+    def __init__(self, seconds: float) -> None:
+        """seconds: how long a piece of work may take."""
+        self._seconds = seconds
+        self._under_way: dict[str, Future[Any]] = {}
+
+    def oversee(self, key: str, work: Callable[[], _T]) -> _T:
+        """What the work returns or raises.
+
+        Raises a retryable HardwareError where it, or what was begun before of this key, has not
+        ended in time; it goes on, for what it holds is in the middle of a change.
+        """
+        before = self._under_way.get(key)
+        if before is None or before.done():
+            self._under_way[key] = begun = _begun(work)
+            wait((begun,), self._seconds)
+            if begun.done():
+                del self._under_way[key]
+                return begun.result()
+        raise HardwareError(
+            f"the GPU driver has not answered for {self._seconds:g} s",
+            hint="look for hung GPUs in the kernel log; a reboot may be needed",
+            retryable=True,
+        )
+
+
+def _begun(work: Callable[[], _T]) -> Future[_T]:
+    context, ending = contextvars.copy_context(), Future[_T]()
+
+    def carry_out() -> None:
+        try:
+            result = context.run(work)
+        except BaseException as caught:  # noqa: BLE001 - handed over to who waits, whatever it is
+            ending.set_exception(caught)
+        else:
+            ending.set_result(result)
+
+    threading.Thread(target=carry_out, name="overseen", daemon=True).start()
+    return ending

@@ -7,6 +7,7 @@ looked at every second: names and stamps only, and the files only when one of th
 
 import enum
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 from dragoon.errors import DragoonError
@@ -14,6 +15,7 @@ from dragoon.prepare.executing import Executor, claim_key
 from dragoon.prepare.journal import Entry, State
 from dragoon.prepare.observing import Complaints, Counted, Observer
 from dragoon.prepare.paths import is_temporary
+from dragoon.prepare.threads import Overseer
 
 
 class Tidy(enum.Enum):
@@ -41,11 +43,14 @@ def tidy(entry: Entry | None, *, set_aside: bool, boot_id: str) -> Tidy:
 class Tidier:
     """Tidies all claims. Its methods block; one thread at a time calls them.
 
-    unreadable: the claims of which the last look found no entry that can be read.
+    patience: seconds that one claim may take, whose card may hang. unreadable: the claims of which the last look found no entry that can be read.
     """
 
-    def __init__(self, executor: Executor, folders: Sequence[Path], observer: Observer) -> None:
+    def __init__(
+        self, executor: Executor, folders: Sequence[Path], observer: Observer, *, patience: float
+    ) -> None:
         self._executor = executor
+        self._overseer = Overseer(patience)
         self._folders = folders
         self._observer = observer
         self._complaints = Complaints(observer)
@@ -62,7 +67,7 @@ class Tidier:
                 return
             for uid, files in self._executor.files_by_claim().items():
                 try:
-                    self._tidy(uid, files)
+                    self._overseer.oversee(uid, partial(self._tidy, uid, files))
                 except DragoonError as error:
                     found[uid] = str(error)
             if problems := self._executor.sweep_regions():

@@ -1,6 +1,7 @@
 """A node with cards that can be divided: what tests of MIG instances start from."""
 
 import tempfile
+import threading
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -12,10 +13,11 @@ from dragoon.gpu.mig import MigCard, MigInstance
 from dragoon.gpu.mig_memory import MemoryCard, MemoryMigCards
 from dragoon.gpu.model import Inventory, MigMode, Placement
 from dragoon.gpu.naming import mig_name
-from dragoon.prepare.effects_memory import MemoryEffects
+from dragoon.prepare.effects_memory import MemoryDisk, MemoryEffects
 from dragoon.prepare.engine import Engine
 from dragoon.prepare.injection import Injected, inject
 from dragoon.prepare.journal import Entry, Journal
+from dragoon.prepare.mig_faults import FaultyMigCards
 from tests.unit.gpu.rig import one_card
 from tests.unit.prepare.scene import Scene, gpu, result, settings
 
@@ -84,6 +86,23 @@ class MigScene(Scene):
     def entries(self) -> tuple[Entry, ...]:
         """What the journal says."""
         return Journal(MemoryEffects(self.disk), PATHS).contents().entries
+
+
+class HangingCards(MemoryEffects):
+    """A process whose cards do not say what instances they have until they are let."""
+
+    def __init__(self, disk: MemoryDisk) -> None:
+        super().__init__(disk)
+        self.asked = 0
+        self.answer = threading.Event()
+
+    @property
+    def mig(self) -> FaultyMigCards:
+        return FaultyMigCards(self.disk.cards.mig, self._perform, self._hang)
+
+    def _hang(self) -> None:
+        self.asked += 1
+        self.answer.wait()
 
 
 def inside(scene: MigScene, claim: ClaimRef, *ids: str) -> Injected:

@@ -1,7 +1,6 @@
 """A claim whose card hangs or whose effects fail costs itself: all other claims are kept in order."""
 
 import errno
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,25 +17,8 @@ from dragoon.prepare.effects_memory import Crash, Faults, MemoryDisk, MemoryEffe
 from dragoon.prepare.mig_faults import FaultyMigCards
 from dragoon.prepare.observing import Counted, Repaired, Reported, Swept
 from tests.unit.prepare.keeping import PATHS
-from tests.unit.prepare.migging import H100, ON, MigScene
+from tests.unit.prepare.migging import H100, ON, HangingCards, MigScene
 from tests.unit.prepare.scene import Scene, gpu, result, until
-
-
-class HangingCards(MemoryEffects):
-    """A process whose cards do not say what instances they have until they are let."""
-
-    def __init__(self, disk: MemoryDisk) -> None:
-        super().__init__(disk)
-        self.asked = 0
-        self.answer = threading.Event()
-
-    @property
-    def mig(self) -> FaultyMigCards:
-        return FaultyMigCards(self.disk.cards.mig, self._perform, self._hang)
-
-    def _hang(self) -> None:
-        self.asked += 1
-        self.answer.wait()
 
 
 class Failing(MemoryEffects):
@@ -75,12 +57,6 @@ async def half_prepared(scene: Scene, claim: ClaimRef) -> None:
         await engine.prepare(claim)
 
 
-async def prepared(scene: Scene, *claims: ClaimRef) -> None:
-    engine = await scene.started()
-    for claim in claims:
-        await engine.prepare(claim)
-
-
 @contextmanager
 def hanging(scene: MigScene) -> Iterator[HangingCards]:
     """They answer in the end, so that no thread outlives the test."""
@@ -111,8 +87,8 @@ async def test_a_claim_that_is_gone_and_whose_card_hangs_keeps_no_other_from_bei
         assert any("its GPU does not answer" in one.problem for one in divided.told(Reported))
 
         cards.answer.set()
+        await until(lambda: not cards.exists(PATHS.journal(stuck.uid)))
         await engine.finished()
-        await engine.reconcile()
     assert divided.files == {}
 
 
@@ -176,3 +152,29 @@ async def test_a_card_that_does_not_answer_hides_what_is_left_on_no_other(
     await engine.reconcile()
 
     assert any("3g.40gb at 4:4" in one.problem for one in divided.told(Reported))
+
+
+async def test_a_claim_whose_card_hangs_keeps_no_process_from_starting_and_no_file_from_coming_back(
+    divided: MigScene,
+) -> None:
+    stuck = await divided.claim("stuck", divided.mig_result("3g.40gb", 4))
+    others = [await divided.claim(f"c{n}", result(1, adminAccess=True)) for n in range(4)]
+    before = await divided.started()
+    for claim in (stuck, *others):
+        await before.prepare(claim)
+    outside = MemoryEffects(divided.disk)
+    specs = {PATHS.spec(claim.uid): outside.read(PATHS.spec(claim.uid)) for claim in others}
+    for path in specs:
+        outside.remove(path)
+
+    with hanging(divided) as cards:
+        engine = await divided.started(cards, cards_s=0.05)
+
+        await until(lambda: all(outside.read(path) == data for path, data in specs.items()))
+        await until(lambda: cards.asked > 0)
+        assert any("driver has not answered" in one.problem for one in divided.told(Reported))
+        asked = cards.asked
+        await engine.reconcile()
+        assert cards.asked == asked, "it is not asked again while it hangs"
+        for claim in others:
+            await engine.unprepare(claim)

@@ -9,11 +9,10 @@ from dragoon.errors import HardwareError
 from dragoon.gpu.model import Inventory
 from dragoon.prepare import cdi
 from dragoon.prepare.cdi import Edits, Mount
-from dragoon.prepare.effects_memory import MemoryDisk, MemoryEffects
+from dragoon.prepare.effects_memory import MemoryEffects
 from dragoon.prepare.engine import Engine
-from dragoon.prepare.mig_faults import FaultyMigCards
 from dragoon.prepare.observing import Repaired, Reported, Swept
-from tests.unit.prepare.migging import H100, ON, PATHS, MigScene
+from tests.unit.prepare.migging import H100, ON, PATHS, HangingCards, MigScene
 from tests.unit.prepare.scene import Scene, gpu, inventory, settings, until
 
 OLD, NEW = Path("/usr/lib64/libcuda.so.580"), Path("/usr/lib64/libcuda.so.590")
@@ -40,23 +39,6 @@ async def test_a_half_that_no_claim_has_is_told_once_with_its_name_and_never_tou
     assert "3g.40gb at 4:4" in told.problem
     assert "--destroy-gpu-instance" in told.problem
     assert scene.there() == [("3g.40gb", 4)]
-
-
-class HangingCards(MemoryEffects):
-    """A node whose cards do not say what instances they have until they are let."""
-
-    def __init__(self, disk: MemoryDisk) -> None:
-        super().__init__(disk)
-        self.asked = 0
-        self.answer = threading.Event()
-
-    @property
-    def mig(self) -> FaultyMigCards:
-        return FaultyMigCards(self.disk.cards.mig, self._perform, self._hang)
-
-    def _hang(self) -> None:
-        self.asked += 1
-        self.answer.wait()
 
 
 async def test_a_card_that_hangs_stops_no_comparison_with_the_api_server() -> None:
