@@ -53,6 +53,7 @@ _INT64_DIGITS: Final = 18
 _INT64_MAX: Final = 2**63 - 1
 _INT64_MIN: Final = -(2**63)
 _NANO: Final = -9
+_LARGEST_SCALE: Final = 2_000
 """The smallest power of ten a parsed quantity keeps; more digits are rounded away from zero."""
 _DIGITS_LIMIT: Final = 2_000
 """Digits a number may need when written out; beyond it, it is refused: it would eat memory."""
@@ -217,6 +218,18 @@ def parse(text: str) -> Quantity:
         elif unscaled and unscaled < 10**-scale:
             kind = Format.DECIMAL
     return Quantity(-unscaled if negative else unscaled, scale, kind, wide=True)
+
+
+def nanos(amount: Quantity) -> int:
+    """The exact amount in nano units: the finest that a parsed quantity keeps.
+
+    Raises InvalidInputError for an exponent beyond 2,000.
+    """
+    if amount.scale > _LARGEST_SCALE:
+        raise InvalidInputError(
+            f"quantity: found the exponent {amount.scale}, allowed are up to {_LARGEST_SCALE}"
+        )
+    return int(amount.unscaled * 10 ** (amount.scale - _NANO))
 
 
 def _invalid(text: str) -> InvalidInputError:

@@ -1,6 +1,7 @@
 """A Gang whose status somebody edited: what it says is kept, or counts as nothing; others go on."""
 
 import base64
+import contextlib
 import copy
 import json
 import zlib
@@ -10,6 +11,9 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dragoon.allocator.usage import holds_of
+from dragoon.api.gang_plan import unpack
+from dragoon.errors import InvalidInputError
 from dragoon.gang import asking
 from dragoon.gang.copies import Copies
 from dragoon.gang.questions import Questions
@@ -24,7 +28,7 @@ NOW = datetime(2026, 11, 29, 20, 0, tzinfo=UTC)
 LONG_AGO = "2026-11-29T19:00:00Z"
 _ODD: st.SearchStrategy[Any] = st.sampled_from(
     (
-        *(None, 0, -1, 3, 2**63, 1.5, True, "", "text", "1e400", "9" * 3_000),
+        *(None, 0, -1, 3, 2**63, 1.5, True, "", "text", "1e400", "1e3000", "9" * 3_000),
         *("9999-12-31T23:59:59Z", "0001-01-01T00:00:00Z", "2026-11-29T19:00:00"),
         *([], [1], ["a"], [None], {}, {"a": 1}, [{}], [[]]),
     )
@@ -113,6 +117,26 @@ def test_what_somebody_edited_keeps_no_other_gang_from_its_plan(
     assert kept is None or edited.status.reservation is not None
     found = decide([Waiting(edited, 0, 1, has_no_room=True)], NOW, ReserveSettings())
     assert {one.uid for one in (*found.ending, *found.starting)} <= {edited.uid}
+
+
+_AMOUNTS = st.one_of(
+    st.from_regex(r"[+-]?[0-9]{0,4}(\.[0-9]{0,3})?([numkMGTPE]|[KMGTPE]i|[eE][+-]?[0-9]{1,20})?"),
+    _ODD,
+)
+
+
+@settings(max_examples=300)
+@given(_AMOUNTS, odd(_CLAIMS))
+def test_of_what_is_unpacked_is_known_what_it_holds(amount: Any, claims: Any) -> None:
+    """Who reads a journal relies on it: an amount that cannot be read would fail everybody."""
+    with contextlib.suppress(AttributeError, IndexError, KeyError, TypeError):
+        claims[0]["allocation"]["devices"]["results"][0]["consumedCapacity"]["memory"] = amount
+    try:
+        found = unpack(packed(claims))
+    except InvalidInputError:
+        return
+    for one in found:
+        holds_of(one.allocation, one.name)
 
 
 def scene(edited: Raw) -> World:

@@ -9,11 +9,10 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from dragoon import quantity
-from dragoon.errors import DragoonError, InvalidInputError
-from dragoon.quantity import Format, Quantity
+from dragoon.errors import DragoonError
+from dragoon.quantity import Format, Quantity, nanos
 
 _NANO: Final = -9
-_LARGEST_SCALE: Final = 2_000
 _INT64_MAX: Final = 2**63 - 1
 _NANOS_PER_MILLI: Final = 10**6
 _NANOS_PER_ONE: Final = 10**9
@@ -26,16 +25,6 @@ class CapacityError(DragoonError):
     """
 
     code = "Capacity"
-
-
-def nanos(amount: Quantity) -> int:
-    """The exact amount in nano units: the finest that a parsed quantity keeps.
-
-    Raises InvalidInputError for an exponent beyond 2,000.
-    """
-    if amount.scale > _LARGEST_SCALE:
-        raise InvalidInputError(f"quantity: the exponent {amount.scale} is beyond 2000")
-    return int(amount.unscaled * 10 ** (amount.scale - _NANO))
 
 
 def parsed(amounts: Iterable[tuple[str, str]]) -> dict[str, Quantity]:

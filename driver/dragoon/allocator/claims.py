@@ -3,7 +3,6 @@
 from typing import Any, Final
 
 from dragoon import quantity
-from dragoon.allocator.amounts import nanos
 from dragoon.allocator.fields import items, refuse, required
 from dragoon.allocator.model import (
     Claim,
@@ -123,7 +122,7 @@ def _capacity(raw: Raw, owner: str) -> tuple[tuple[str, str], ...]:
     requests = (raw.get("capacity") or {}).get("requests") or {}
     for name, amount in requests.items():
         try:
-            nanos(quantity.parse(str(amount)))
+            quantity.nanos(quantity.parse(str(amount)))
         except InvalidInputError as error:
             raise InvalidInputError(
                 f"{owner}: capacity.requests.{name}: {error.message}"

@@ -6,7 +6,7 @@ Each test looks at one device alone, against what claims hold now.
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from dragoon.allocator.amounts import CapacityError, Use, consumption, nanos, parsed, shown
+from dragoon.allocator.amounts import CapacityError, Use, consumption, parsed, shown
 from dragoon.allocator.model import Claim, Counter, Device, DeviceId, Request, Slice
 from dragoon.allocator.nodes import NodeSelectorError, matches
 from dragoon.allocator.pools import Pool
@@ -16,6 +16,7 @@ from dragoon.allocator.taints import preventing
 from dragoon.allocator.usage import Hold
 from dragoon.cel import EvaluationError
 from dragoon.errors import DragoonError
+from dragoon.quantity import nanos
 
 
 class Entry(NamedTuple):

@@ -3,7 +3,7 @@
 from typing import Any, Final
 
 from dragoon import quantity, semver
-from dragoon.allocator.amounts import Capacities, Capacity, Policy, nanos
+from dragoon.allocator.amounts import Capacities, Capacity, Policy
 from dragoon.allocator.fields import items, required
 from dragoon.allocator.interning import Interner
 from dragoon.allocator.model import (
@@ -122,7 +122,7 @@ class _Reader:
             self._interner.same(
                 (
                     (set_name, name),
-                    nanos(self._quantity(f"counter {name} of {set_name}", entry["value"])),
+                    quantity.nanos(self._quantity(f"counter {name} of {set_name}", entry["value"])),
                 )
             )
             for name, entry in (raw.get("counters") or {}).items()
@@ -156,7 +156,7 @@ class _Reader:
         value = self._quantity(owner, raw.get("value"))
         policy: Raw | None = raw.get("requestPolicy")
         if policy is None:
-            return Capacity(str(raw["value"]), value, nanos(value))
+            return Capacity(str(raw["value"]), value, quantity.nanos(value))
         limits = policy.get("validRange") or {}
         parts = (policy.get("default"), *map(limits.get, ("min", "max", "step")))
         default, least, most, step = (
@@ -165,7 +165,7 @@ class _Reader:
         values = tuple(self._quantity(owner, one) for one in items(policy, "validValues"))
         has_range = policy.get("validRange") is not None
         found = Policy(default, values, has_range, least, most, step)
-        return Capacity(str(raw["value"]), value, nanos(value), found)
+        return Capacity(str(raw["value"]), value, quantity.nanos(value), found)
 
     def _quantity(self, owner: str, text: Any) -> Quantity:
         try:

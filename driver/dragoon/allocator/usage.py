@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from dragoon import quantity
-from dragoon.allocator.amounts import added, nanos
+from dragoon.allocator.amounts import added
 from dragoon.allocator.fields import required
 from dragoon.allocator.model import Counter, PoolId, Raw
 from dragoon.allocator.pools import Counters
@@ -45,7 +45,7 @@ def holds_of(allocation: Raw | None, claim: str) -> tuple[Hold, ...]:
             claim,
             result.get("shareID") or "",
             tuple(
-                (name, nanos(quantity.parse(str(amount))))
+                (name, quantity.nanos(quantity.parse(str(amount))))
                 for name, amount in sorted((result.get("consumedCapacity") or {}).items())
             ),
         )

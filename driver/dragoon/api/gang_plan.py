@@ -249,7 +249,7 @@ def _check(claim: PlannedClaim) -> None:
     for result in (found.devices and found.devices.results) or ():
         for name, amount in (result.consumed_capacity or {}).items():
             try:
-                quantity.parse(amount)
+                quantity.nanos(quantity.parse(amount))
             except InvalidInputError as error:
                 raise InvalidInputError(f"{where}: {name[:_SHOWN]}: {error.message}") from error
 

@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 
-from dragoon.allocator.amounts import Capacity, nanos
+from dragoon.allocator.amounts import Capacity
 from dragoon.allocator.model import Attribute, Facts
 from dragoon.allocator.selection import Selector
 from dragoon.cel import EvaluationError
-from dragoon.quantity import parse
+from dragoon.quantity import nanos, parse
 
 A = "device.attributes['d.x']"
 

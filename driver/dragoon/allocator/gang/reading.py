@@ -9,7 +9,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from dragoon import quantity
-from dragoon.allocator.amounts import nanos
 from dragoon.allocator.fields import items, required
 from dragoon.allocator.gang.model import Amounts, NodeFacts, PodAsk, Slot
 from dragoon.allocator.model import Raw, Taint, Toleration
@@ -201,7 +200,7 @@ def _parsed(amounts: Mapping[str, Any], owner: str) -> Sums:
     found: Sums = {}
     for name, text in amounts.items():
         try:
-            found[name] = nanos(quantity.parse(str(text)))
+            found[name] = quantity.nanos(quantity.parse(str(text)))
         except InvalidInputError as error:
             raise InvalidInputError(f"{owner}: {name}: {error.message}") from error
     return found

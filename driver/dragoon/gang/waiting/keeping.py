@@ -127,8 +127,6 @@ class Keeping:
         if known is None or known[0] != found.packed:
             try:
                 claims = unpack(found.packed)
-                for one in claims:
-                    holds_of(one.allocation, one.name)
             except InvalidInputError:
                 return None
             known = self._known[gang.uid] = found.packed, claims
