@@ -51,7 +51,7 @@ def hanging(hardware: Hardware, slot: int) -> Iterator[None]:
 async def test_a_card_that_hangs_is_tainted_and_the_others_go_on(bed: Bed) -> None:
     machine = Hardware.installed(bed.root / "gpus.json", find_machine("l40s-4way-pcie"), NODE)
     gpus = NvmlGpus(
-        machine.roots, stand_in=SimulatedLibrary(machine), patience=Patience(card=1.0, grace=0.1)
+        machine.roots, stand_in=SimulatedLibrary(machine), patience=Patience(card=2.0, grace=0.1)
     )
     first, second = [await bed.allocated_claim(name[4:], name) for name in (FIRST, SECOND)]
     async with bed.kubelet() as kubelet, bed.running(gpus) as plugin, looked_at(machine):
@@ -60,7 +60,7 @@ async def test_a_card_that_hangs_is_tainted_and_the_others_go_on(bed: Bed) -> No
         with hanging(machine, 0):
             found = await bed.slices_become("tainted", have((FIRST, names.TAINT_LOST)))
             (taint,) = taints(found)[FIRST].values()
-            assert (taint["value"], taint["effect"]) == ("has-not-answered-for-1-s", "NoSchedule")
+            assert (taint["value"], taint["effect"]) == ("has-not-answered-for-2-s", "NoSchedule")
             assert plugin.state()["hardware"] is None
             machine.lose(2)
             lost = have((FIRST, names.TAINT_LOST), (THIRD, names.TAINT_LOST))
