@@ -134,24 +134,24 @@ class Looker:
         listed = journaled = False
         members: tuple[Member, ...] = ()
         for _ in range(_ROUNDS):
-            gang = self._world.copies.gangs.get(case.gang.name, case.gang.namespace)
-            if gang is None or gang.uid != case.gang.uid:
+            seen = self._seeing.now_of(case)
+            if seen is None:
                 # It was deleted while it was planned: what it was promised is for nobody.
                 self.forget(case.gang.uid)
                 return
-            case = self._seeing.now_of(case)
+            case = seen
             try:
-                view = self._seeing.view(gang, case, memory, listed=listed)
+                view = self._seeing.view(case, memory, listed=listed)
             except InvalidInputError as error:
                 # Somebody edited the journal: what it promised is not known, so nothing is done.
-                self._reporter.noted(gang, Note("DamagedPlan", error.message))
+                self._reporter.noted(case.gang, Note("DamagedPlan", error.message))
                 return
             members, now = view.members, view.now
             actions = decide(view, self._settings)
             del view  # Of all that wait for the planner none may keep a snapshot.
             notes = tuple(one for one in actions if isinstance(one, Note))
             journals = any(isinstance(one, Journal) for one in actions)
-            carrying_out = self._carry_out(gang, case, actions, members=members, now=now)
+            carrying_out = self._carry_out(case, actions, members=members, now=now)
             if journaled and not journals:
                 # A step of a large gang takes seconds: people see which one it is.
                 telling = self._telling.tell(case, members, notes, memory)
@@ -187,7 +187,6 @@ class Looker:
 
     async def _carry_out(
         self,
-        gang: GangObject,
         case: Case,
         actions: Iterable[Action],
         *,
@@ -195,6 +194,7 @@ class Looker:
         now: datetime,
     ) -> tuple[bool, bool]:
         """Whether to look again at once, and whether all claims have just been listed."""
+        gang = case.gang
         memory = self._memory[gang.uid]
         again = listed = False
         writes: list[Action] = []
@@ -206,10 +206,8 @@ class Looker:
                 case WaitUntil(tick):
                     self._again(gang, tick)
                 case RequestPlan():
-                    if not self._gives_way(gang, case, memory):
-                        await self._planning.plan(
-                            gang, case, action, memory, members=members, now=now
-                        )
+                    if not self._gives_way(case, memory):
+                        await self._planning.plan(case, action, memory, members=members, now=now)
                         again = True
                 case Relist():
                     await self._world.copies.refresh_claims()
@@ -222,8 +220,9 @@ class Looker:
             again = await self._write(gang, writes) or again
         return again, listed
 
-    def _gives_way(self, gang: GangObject, case: Case, memory: Memory) -> bool:
+    def _gives_way(self, case: Case, memory: Memory) -> bool:
         """Whether others are planned first; they are asked to, and this one comes again."""
+        gang = case.gang
         if gang.status.plan is not None:
             return False
         ahead = set(self.line.ahead_of(memory, rank(gang, case.pods)))

@@ -101,7 +101,6 @@ class Planning:
 
     async def plan(
         self,
-        gang: GangObject,
         case: Case,
         request: RequestPlan,
         memory: Memory,
@@ -119,13 +118,12 @@ class Planning:
             memory.planned_at = self._clock()
             return
         with self._away():
-            async with self._turns.turn(ranking.rank(gang, case.pods)):
-                outcome = await self._ask(gang, case, request, memory, members=members, now=now)
+            async with self._turns.turn(ranking.rank(case.gang, case.pods)):
+                outcome = await self._ask(case, request, memory, members=members, now=now)
         self._reporter.planned(outcome, memory.planned_for)
 
     async def _ask(
         self,
-        gang: GangObject,
         case: Case,
         request: RequestPlan,
         memory: Memory,
@@ -134,6 +132,7 @@ class Planning:
         now: datetime,
     ) -> Outcome:
         """Asks and remembers the answer, while it is this gang's turn."""
+        gang = case.gang
         memory.woken, memory.woken_at = False, None
         displaced = memory.displaced or frozenset()
         ask, placement = self.questions.ask(

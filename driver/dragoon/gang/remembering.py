@@ -110,7 +110,10 @@ class Memory:
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """One gang as discovery has it. faults: why it is not planned, none if it may be."""
+    """One gang as discovery has it, and as it is seen since.
+
+    faults: why it is not planned, none if it may be.
+    """
 
     gang: GangObject
     pods: Sequence[PodRecord]

@@ -41,22 +41,28 @@ class Seeing:
         self._clock = clock
         self._now = now
 
-    def now_of(self, case: Case) -> Case:
-        """The case with its pods as the copies have them now: what was just written shows."""
+    def now_of(self, case: Case) -> Case | None:
+        """The case with Gang and pods as the copies have them now: what was just written shows.
+
+        None where the Gang is gone.
+        """
+        gang = self._world.copies.gangs.get(case.gang.name, case.gang.namespace)
+        if gang is None or gang.uid != case.gang.uid:
+            return None
         found = (self._world.copies.pods.get(pod.name, pod.namespace) for pod in case.pods)
         pods = tuple(
             now
             for now, pod in zip(found, case.pods, strict=True)
             if now is not None and now.uid == pod.uid
         )
-        return replace(case, pods=pods)
+        return replace(case, gang=gang, pods=pods)
 
-    def view(self, gang: GangObject, case: Case, memory: Memory, *, listed: bool) -> GangView:
+    def view(self, case: Case, memory: Memory, *, listed: bool) -> GangView:
         """The gang now. listed: all claims have just been listed, after its last write.
 
         Raises InvalidInputError for a journal that is damaged.
         """
-        world, plan = self._world, gang.status.plan
+        world, gang, plan = self._world, case.gang, case.gang.status.plan
         pods = {pod.uid: pod for pod in case.pods}
         members = tuple(
             viewing.member_of(pod.raw, world.claim, slot=slot_of(pod))
@@ -69,7 +75,7 @@ class Seeing:
             snapshot = self._questions.snapshot(gang)
         else:
             snapshot = world.snapshot()
-        job = self._job(gang, case)
+        job = self._job(case)
         return GangView(
             now=self._now(),
             tick=self._clock(),
@@ -104,9 +110,9 @@ class Seeing:
             suspended=job is not None and job.suspended,
         )
 
-    def _job(self, gang: GangObject, case: Case) -> JobRecord | None:
+    def _job(self, case: Case) -> JobRecord | None:
         """The Job that we suspended, else the one that all living pods come from."""
-        plan = gang.status.plan
+        plan = case.gang.status.plan
         if plan is not None and plan.suspended:
             # Its pods are gone, and it has to be resumed.
             return self._world.jobs_by_uid.get(plan.suspended)
