@@ -28,18 +28,23 @@ from dragoon.prepare.descriptors import Opened, all_of, opened_regular, remove_t
 
 _RETRYABLE = frozenset({errno.EIO, errno.ENOSPC, errno.EDQUOT, errno.EAGAIN, errno.EINTR})
 _ABSENT = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ELOOP})
+_DAMAGED = frozenset({errno.EIO, errno.EBADMSG, errno.EUCLEAN})
 _HINTS = {
     errno.ENOSPC: "free space on the file system of this folder",
     errno.EDQUOT: "raise the quota of this folder",
     errno.EROFS: "mount this folder read-write",
     errno.EACCES: "run the plugin as root, or give it this folder",
     errno.EPERM: "run the plugin as root, or give it this folder",
-    errno.EIO: "check the disk",
+    **dict.fromkeys(_DAMAGED, "check the disk"),
     errno.EINVAL: "this file system cannot do that: keep the plugin's state on a local disk",
     errno.EOPNOTSUPP: "this file system cannot do that: keep the plugin's state on a local disk",
 }
 _FIRST_PAUSE_S = 0.001
 _LONGEST_PAUSE_S = 0.02
+
+
+class DiskError(StateError):
+    """The disk, or its file system, is damaged where a file is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +123,7 @@ class Effects(Protocol):
         ...
 
     def read(self, path: Path) -> bytes | None:
-        """The bytes of a file, None if it is not there."""
+        """The bytes of a file, None if it is not there. Raises DiskError for damaged ones."""
         ...
 
     def peek(self, path: Path, size: int) -> bytes | None:
@@ -165,7 +170,8 @@ class Effects(Protocol):
 
 def state_error(doing: str, path: Path, error: OSError) -> StateError:
     """The StateError for a failed effect: what, where, why, and whether it may pass by itself."""
-    return StateError(
+    kind = DiskError if error.errno in _DAMAGED else StateError
+    return kind(
         f"cannot {doing} {path}: {os.strerror(error.errno) if error.errno else error}",
         hint=_HINTS.get(error.errno or 0),
         retryable=error.errno in _RETRYABLE,

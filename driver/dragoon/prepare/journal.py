@@ -20,7 +20,7 @@ import msgspec
 from dragoon.api.claims import ClaimRef
 from dragoon.api.decoding import UNDECODABLE
 from dragoon.errors import StateError
-from dragoon.prepare.effects import Effects
+from dragoon.prepare.effects import DiskError, Effects
 from dragoon.prepare.mig import MigPart
 from dragoon.prepare.paths import SET_ASIDE, Paths, temporary
 from dragoon.prepare.port import PreparedDevice
@@ -199,7 +199,10 @@ class Journal:
 
     def read(self, uid: str) -> Found | None:
         """The entry of a claim, None if there is no file."""
-        data = self._effects.read(self._paths.journal(uid))
+        try:
+            data = self._effects.read(self._paths.journal(uid))
+        except DiskError as error:
+            return Broken(uid, str(error))
         return None if data is None else _decode(uid, data)
 
     def contents(self) -> Contents:

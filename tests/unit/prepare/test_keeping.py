@@ -4,12 +4,14 @@ import errno
 import hashlib
 import json
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from dragoon.errors import DeviceBusyError, StateError
-from dragoon.prepare.effects_memory import Faults, MemoryEffects
+from dragoon.prepare.effects import state_error
+from dragoon.prepare.effects_memory import Faults, MemoryDisk, MemoryEffects
 from dragoon.prepare.observing import Counted, Repaired, Reported, Swept
 from dragoon.prepare.paths import temporary
 from tests.unit.prepare.keeping import PATHS, a_pass, keep_going
@@ -144,6 +146,45 @@ async def test_c32_a_broken_entry_is_set_aside_and_its_devices_stay_guarded(
     for claim in (broken, good):
         await again.unprepare(claim)
     assert scene.files == {}
+
+
+class BadSector(MemoryEffects):
+    """A process whose disk does not give the bytes of one file."""
+
+    def __init__(self, disk: MemoryDisk, path: Path, number: int) -> None:
+        super().__init__(disk)
+        self.path = path
+        self.number = number
+
+    def read(self, path: Path) -> bytes | None:
+        data = super().read(path)
+        if path == self.path and data is not None:
+            raise state_error("read", path, OSError(self.number, ""))
+        return data
+
+
+@pytest.mark.parametrize("number", [errno.EIO, errno.EBADMSG, errno.EUCLEAN])
+async def test_c32_an_entry_that_the_disk_does_not_give_costs_its_claim_alone(
+    scene: Scene, number: int
+) -> None:
+    engine = await scene.started()
+    hurt, well = await scene.claim("hurt"), await scene.claim("well", result(1))
+    answers = [await engine.prepare(claim) for claim in (hurt, well)]
+
+    sick = BadSector(scene.disk, PATHS.journal(hurt.uid), number)
+    again = scene.engine(sick, wait_s=0.0)
+    with pytest.raises(DeviceBusyError, match=f"claim .*{hurt.uid}.* is still prepared"):
+        await again.prepare(await scene.claim("thief"))
+    await again.prepare(await scene.claim("another", result(2)))
+    assert await again.prepare(well) == answers[1]
+    await again.unprepare(well)
+    await again.start()
+    assert {one.uid for one in scene.told(Reported)} == {hurt.uid}
+
+    sick.path = Path("/healed")
+    assert await again.prepare(hurt) == answers[0]
+    await again.unprepare(hurt)
+    assert not [name for name in scene.files if hurt.uid in name]
 
 
 @pytest.mark.parametrize(
