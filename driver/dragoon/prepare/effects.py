@@ -43,10 +43,6 @@ _FIRST_PAUSE_S = 0.001
 _LONGEST_PAUSE_S = 0.02
 
 
-class DiskError(StateError):
-    """The disk, or its file system, is damaged where a file is."""
-
-
 @dataclass(frozen=True, slots=True)
 class Stamp:
     """What tells that a file is still the same, without reading it."""
@@ -123,7 +119,7 @@ class Effects(Protocol):
         ...
 
     def read(self, path: Path) -> bytes | None:
-        """The bytes of a file, None if it is not there. Raises DiskError for damaged ones."""
+        """The bytes of a file, None if it is not there."""
         ...
 
     def peek(self, path: Path, size: int) -> bytes | None:
@@ -170,12 +166,16 @@ class Effects(Protocol):
 
 def state_error(doing: str, path: Path, error: OSError) -> StateError:
     """The StateError for a failed effect: what, where, why, and whether it may pass by itself."""
-    kind = DiskError if error.errno in _DAMAGED else StateError
-    return kind(
+    return StateError(
         f"cannot {doing} {path}: {os.strerror(error.errno) if error.errno else error}",
         hint=_HINTS.get(error.errno or 0),
         retryable=error.errno in _RETRYABLE,
     )
+
+
+def is_damage(error: StateError) -> bool:
+    """Whether an effect failed because the disk is damaged where the file is."""
+    return isinstance(error.__cause__, OSError) and error.__cause__.errno in _DAMAGED
 
 
 class _Reported:

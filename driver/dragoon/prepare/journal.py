@@ -20,7 +20,7 @@ import msgspec
 from dragoon.api.claims import ClaimRef
 from dragoon.api.decoding import UNDECODABLE
 from dragoon.errors import StateError
-from dragoon.prepare.effects import DiskError, Effects
+from dragoon.prepare.effects import Effects, is_damage
 from dragoon.prepare.mig import MigPart
 from dragoon.prepare.paths import SET_ASIDE, Paths, temporary
 from dragoon.prepare.port import PreparedDevice
@@ -201,8 +201,10 @@ class Journal:
         """The entry of a claim, None if there is no file."""
         try:
             data = self._effects.read(self._paths.journal(uid))
-        except DiskError as error:
-            return Broken(uid, str(error))
+        except StateError as error:
+            if is_damage(error):
+                return Broken(uid, str(error))
+            raise
         return None if data is None else _decode(uid, data)
 
     def contents(self) -> Contents:

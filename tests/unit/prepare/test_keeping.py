@@ -159,7 +159,8 @@ class BadSector(MemoryEffects):
     def read(self, path: Path) -> bytes | None:
         data = super().read(path)
         if path == self.path and data is not None:
-            raise state_error("read", path, OSError(self.number, ""))
+            damage = OSError(self.number, "")
+            raise state_error("read", path, damage) from damage
         return data
 
 
