@@ -6,7 +6,7 @@ from typing import Final, TypeVar
 
 T = TypeVar("T")
 
-PATIENCE: Final = 120.0
+PATIENCE: Final = 240.0
 """Seconds. They cost nothing where a condition comes true, and a machine may be busy with others."""
 _LOOK_SECONDS: Final = 0.05
 

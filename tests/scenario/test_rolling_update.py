@@ -14,6 +14,7 @@ from dragoon.errors import KubeletError
 from dragoon.kube.port import CLAIMS
 from dragoon.kube.serving import EmbeddedApi
 from dragoon.kubelet.standin import KubeletStandIn
+from testbed.waiting import PATIENCE
 from tests.scenario.pluginbed import DRIVER, Bed, until
 from tests.scenario.test_plugin_process import command
 
@@ -100,7 +101,7 @@ class Load:
 
 
 async def goes_to(kubelet: KubeletStandIn, uid: str) -> None:
-    await until(f"calls go to {uid}", lambda: uid in str(kubelet.calls_go_to(DRIVER)))
+    await kubelet.wait_registered(DRIVER, lambda service: uid in str(service))
 
 
 def left_on(bed: Bed) -> set[str]:
@@ -116,7 +117,11 @@ async def devices_of(bed: Bed) -> list[str]:
 async def test_an_update_with_both_pods_at_once_fails_no_pod_and_disturbs_none(
     bed: Bed, api: EmbeddedApi
 ) -> None:
-    async with plugin(bed, api, OLD) as old, bed.kubelet() as kubelet, asyncio.timeout(240):
+    async with (
+        plugin(bed, api, OLD) as old,
+        bed.kubelet() as kubelet,
+        asyncio.timeout(3 * PATIENCE),
+    ):
         await kubelet.wait_registered(DRIVER)
         first, second, *rest = await devices_of(bed)
         before = {one["metadata"]["uid"] for one in await bed.slices()}
@@ -153,7 +158,11 @@ async def test_an_update_with_both_pods_at_once_fails_no_pod_and_disturbs_none(
 async def test_the_older_one_killed_in_mid_update_leaves_nothing_half_done(
     bed: Bed, api: EmbeddedApi
 ) -> None:
-    async with plugin(bed, api, OLD) as old, bed.kubelet() as kubelet, asyncio.timeout(240):
+    async with (
+        plugin(bed, api, OLD) as old,
+        bed.kubelet() as kubelet,
+        asyncio.timeout(3 * PATIENCE),
+    ):
         await kubelet.wait_registered(DRIVER)
         load = Load(bed, kubelet, (await devices_of(bed))[:3], again=True)
         load.start()
@@ -170,7 +179,7 @@ async def test_the_older_one_killed_in_mid_update_leaves_nothing_half_done(
 async def test_a_second_process_waits_for_a_card_that_the_first_one_has_given_out(
     bed: Bed, api: EmbeddedApi
 ) -> None:
-    async with plugin(bed, api, OLD), bed.kubelet() as kubelet, asyncio.timeout(240):
+    async with plugin(bed, api, OLD), bed.kubelet() as kubelet, asyncio.timeout(3 * PATIENCE):
         await kubelet.wait_registered(DRIVER)
         device, *_ = await devices_of(bed)
         first = await bed.allocated_claim("first", device)

@@ -12,3 +12,9 @@ Invariants: a socket is seen at its path only while a server answers behind it; 
 that is not ours; `registered` means that the kubelet has told this very process so; one claim's
 failure is that claim's error and nobody else's.
 """
+
+import os
+
+# gRPC reads it once, when it is imported. What it tells by itself below errors, such as that a
+# server went away under a connection, would stand between the lines of a command or of a log.
+os.environ.setdefault("GRPC_VERBOSITY", "ERROR")

@@ -52,14 +52,14 @@ def open_channel(path: Path) -> grpc.aio.Channel:
     return grpc.aio.insecure_channel(f"unix:{path}", options=(_OWN_CONNECTIONS,))
 
 
-async def get_info(channel: grpc.aio.Channel) -> PluginInfo:
-    """Asks a registration socket who is there. Raises KubeletError, after one second too."""
+async def get_info(channel: grpc.aio.Channel, *, timeout: float = GET_INFO_SECONDS) -> PluginInfo:
+    """Asks a registration socket who is there. Raises KubeletError, after that time too."""
     info = await _call(
         channel,
         REGISTRATION,
         "GetInfo",
         plugin_registration_v1_pb2.InfoRequest(),
-        timeout=GET_INFO_SECONDS,
+        timeout=timeout,
     )
     return PluginInfo(info.type, info.name, Path(info.endpoint), tuple(info.supported_versions))
 

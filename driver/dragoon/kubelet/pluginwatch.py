@@ -6,7 +6,7 @@ Here the folder is looked at every 0.1 s; the kubelet is told by inotify and act
 """
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import chain, repeat
@@ -63,10 +63,14 @@ class PluginWatch:
                         followed[path] = (identity, group.create_task(self._follow(path)))
                 await asyncio.sleep(_LOOK_SECONDS)
 
-    async def wait_registered(self, driver: str) -> None:
-        """Returns when an instance of the driver is registered and connected."""
+    async def wait_registered(
+        self, driver: str, wanted: Callable[[Path], bool] = lambda _service: True
+    ) -> None:
+        """Returns when an instance is connected, and the service socket to call is one wanted."""
         # gRPC's own way to wait for a connection cannot be cancelled.
-        while not self._connected(driver):  # noqa: ASYNC110
+        while not (  # noqa: ASYNC110
+            (found := self._connected(driver)) and wanted(found[-1].client.endpoint)
+        ):
             await asyncio.sleep(_CONNECT_SECONDS)
 
     def pick(self, driver: str) -> DraClient:

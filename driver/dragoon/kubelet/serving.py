@@ -152,9 +152,12 @@ class KubeletPlugin:
                 await server.stop(self._drain_seconds)
 
     async def self_call(self) -> None:
-        """Calls both sockets as the kubelet does. Raises KubeletError if one does not answer."""
+        """Calls both sockets as the kubelet does. Raises KubeletError if one does not answer.
+
+        With more patience than the kubelet has: to be slow on a busy node is not to be dead.
+        """
         async with open_channel(self.paths.registration) as channel:
-            await get_info(channel)
+            await get_info(channel, timeout=NOTIFY_SECONDS)
         async with DraClient(self.paths.service, DRA_VERSIONS[0]) as client:
             await client.prepare((), timeout=NOTIFY_SECONDS)
 

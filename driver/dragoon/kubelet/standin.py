@@ -6,7 +6,7 @@ a restart, containers started again with the CDI ids of the checkpoint. It count
 calls it knows when the last pod of a claim has ended.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -48,9 +48,14 @@ class KubeletStandIn:
             await _delete_slices(self._api, self._node)
         await self._plugins.run()
 
-    async def wait_registered(self, driver: str) -> None:
-        """Returns when an instance of the driver is registered and connected."""
-        await self._plugins.wait_registered(driver)
+    async def wait_registered(
+        self, driver: str, wanted: Callable[[Path], bool] = lambda _service: True
+    ) -> None:
+        """Returns when an instance of the driver is registered and connected.
+
+        wanted: which service socket the calls have to go to; until they do there may be none.
+        """
+        await self._plugins.wait_registered(driver, wanted)
 
     def calls_go_to(self, driver: str) -> Path:
         """The service socket of the instance that would be called now. Raises KubeletError."""

@@ -8,9 +8,11 @@ from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+from dragoon.kubelet.client import PluginInfo, get_info, open_channel
 from dragoon.kubelet.serving import KubeletPlugin
 from dragoon.kubelet.standin import KubeletStandIn
 from dragoon.prepare.port import Preparer
+from testbed.waiting import PATIENCE
 
 DRIVER = "gpu.dragoon.dev"
 UID_A = "04f79e0a-2b1b-4f93-8f5e-7bf1823ab117"
@@ -36,9 +38,15 @@ async def kubelet(root: Path, **settings: Any) -> AsyncIterator[KubeletStandIn]:
 
 async def until(condition: Callable[[], bool]) -> None:
     """Waits for a condition that nobody announces; the time-out is the only clock."""
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(PATIENCE):
         while not condition():  # noqa: ASYNC110
             await asyncio.sleep(0.01)
+
+
+async def info_at(path: Path) -> PluginInfo:
+    """What a registration socket answers."""
+    async with open_channel(path) as channel:
+        return await get_info(channel, timeout=PATIENCE)
 
 
 def files(root: Path) -> list[str]:

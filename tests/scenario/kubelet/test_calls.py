@@ -8,6 +8,7 @@ import pytest
 from dragoon.errors import DeviceBusyError, KubeletError
 from dragoon.kubelet.client import DraClient
 from dragoon.kubelet.messages import DRA_VERSIONS
+from testbed.waiting import PATIENCE
 from tests.scenario.kubelet.bed import DRIVER, kubelet, plugin, until
 from tests.unit.kubelet.preparers import ScriptedPreparer, claim
 
@@ -68,7 +69,7 @@ async def test_point_06_an_unprepare_is_served_while_a_prepare_waits_for_it(
         waiting = asyncio.create_task(node.prepare(DRIVER, [claim("new")]))
         await preparer.begun["new"].wait()
         assert not waiting.done()
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(PATIENCE):
             await node.unprepare(DRIVER, [claim("old")])
             await waiting
 

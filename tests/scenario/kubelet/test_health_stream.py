@@ -11,10 +11,11 @@ import pytest
 from dragoon.errors import KubeletError
 from dragoon.health.reports import Board, DeviceHealth, Report, State
 from dragoon.kubelet import rpc
-from dragoon.kubelet.client import get_info, open_channel, watch_health
+from dragoon.kubelet.client import open_channel, watch_health
 from dragoon.kubelet.healthstream import HEALTH_VERSIONS, MESSAGE_BYTES, HealthVersion
 from dragoon.kubelet.serving import KubeletPlugin
-from tests.scenario.kubelet.bed import kubelet, plugin, until
+from testbed.waiting import PATIENCE
+from tests.scenario.kubelet.bed import info_at, kubelet, plugin, until
 from tests.unit.kubelet.preparers import ScriptedPreparer
 
 WELL = Report(
@@ -42,7 +43,7 @@ async def following(
 
 
 async def within(reports: AsyncIterator[Report]) -> Report:
-    return await asyncio.wait_for(anext(reports), 60)
+    return await asyncio.wait_for(anext(reports), PATIENCE)
 
 
 @versions
@@ -124,15 +125,15 @@ async def test_the_stream_is_offered_to_the_kubelet_only_where_there_is_one(
         ),
     ):
         served = plugin(preparer, root, health=board)
-        async with served, open_channel(served.paths.registration) as channel:
-            assert (await get_info(channel)).versions == expected
+        async with served:
+            assert (await info_at(served.paths.registration)).versions == expected
 
 
 async def test_a_kubelet_that_knows_no_health_registers_all_the_same(
     root: Path, preparer: ScriptedPreparer
 ) -> None:
     async with plugin(preparer, root, health=Board()) as served, kubelet(root):
-        await asyncio.wait_for(served.wait_registered(), 60)
+        await asyncio.wait_for(served.wait_registered(), PATIENCE)
 
 
 async def test_without_a_board_the_method_is_not_there(

@@ -1,8 +1,11 @@
 """Several instances and foreign files on one kubelet root."""
 
 import asyncio
+import os
+import signal
 import socket
 import stat
+import sys
 from pathlib import Path
 
 import pytest
@@ -12,7 +15,17 @@ from dragoon.kubelet.client import DraClient, get_info, notify, open_channel
 from dragoon.kubelet.messages import DRA_VERSIONS
 from dragoon.kubelet.registration import Registration
 from dragoon.kubelet.socketserver import SocketServer
-from tests.scenario.kubelet.bed import DRIVER, UID_A, UID_B, files, kubelet, plugin, until
+from testbed.waiting import PATIENCE
+from tests.scenario.kubelet.bed import (
+    DRIVER,
+    UID_A,
+    UID_B,
+    files,
+    info_at,
+    kubelet,
+    plugin,
+    until,
+)
 from tests.unit.kubelet.preparers import ScriptedPreparer, claim
 
 
@@ -22,8 +35,7 @@ def server(path: Path, name: str) -> SocketServer:
 
 
 async def name_at(path: Path) -> str:
-    async with open_channel(path) as channel:
-        return (await get_info(channel)).name
+    return (await info_at(path)).name
 
 
 async def test_an_update_hands_over_without_a_failed_call(root: Path) -> None:
@@ -48,7 +60,7 @@ async def test_an_update_hands_over_without_a_failed_call(root: Path) -> None:
         await until(lambda: done >= 5)
         await new.start()
         await new.wait_registered()
-        await until(lambda: node.calls_go_to(DRIVER) == new.paths.service)
+        await node.wait_registered(DRIVER, new.paths.service.__eq__)
         await old.stop()
         before = done
         await until(lambda: done >= before + 5)
@@ -72,7 +84,7 @@ async def test_a_claim_prepared_by_one_instance_is_unprepared_by_the_newer(root:
         await node.prepare(DRIVER, [claim("a")])
         async with plugin(new_preparer, root) as new:
             await new.wait_registered()
-            await until(lambda: node.calls_go_to(DRIVER) == new.paths.service)
+            await node.wait_registered(DRIVER, new.paths.service.__eq__)
             await node.unprepare(DRIVER, [claim("a")])
         # The newer one is gone (a rolled back update): the older one serves again.
         await until(lambda: not new.registered)
@@ -102,7 +114,7 @@ async def test_a_stop_lets_the_call_in_flight_finish(
         assert await name_at(served.paths.registration) == DRIVER
         preparer.gates["a"].set()
         assert (await call)["a"]
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(PATIENCE):
             await stopping
         await served.stop()
     assert files(root) == []
@@ -122,7 +134,7 @@ async def test_the_service_stays_until_the_kubelet_has_hung_up(
         assert not served.registered
         await kubelet_end.unprepare([claim("a")])
         assert not stopping.done()
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(PATIENCE):
         await stopping
     assert files(root) == []
 
@@ -134,7 +146,7 @@ async def test_a_kubelet_that_does_not_hang_up_ends_no_later_than_the_limit(
     await served.start()
     async with DraClient(served.paths.service, DRA_VERSIONS[0]) as kubelet_end:
         await kubelet_end.prepare([claim("a")])
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(PATIENCE):
             await served.stop()
     assert files(root) == []
 
@@ -148,7 +160,7 @@ async def test_a_call_that_never_ends_holds_a_stop_no_longer_than_the_limit(
     async with DraClient(served.paths.service, DRA_VERSIONS[0]) as kubelet_end:
         call = asyncio.create_task(kubelet_end.prepare([claim("a")]))
         await preparer.begun["a"].wait()
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(PATIENCE):
             await served.stop()
         with pytest.raises(KubeletError):
             await call
@@ -231,9 +243,9 @@ async def test_a_regular_file_in_the_way_is_a_clear_error_and_stays(
     assert served.paths.registration.read_text() == "precious"
     assert files(root) == [str(served.paths.registration.relative_to(root))]
     served.paths.registration.unlink()
-    async with kubelet(root), served, asyncio.timeout(60):  # nothing is left that prevents it
+    async with kubelet(root), served, asyncio.timeout(PATIENCE):  # nothing is left that prevents it
         await served.wait_registered()
-    async with kubelet(root), served, asyncio.timeout(60):
+    async with kubelet(root), served, asyncio.timeout(PATIENCE):
         await until(lambda: served.registration.notified == 2)
 
 
@@ -269,9 +281,45 @@ async def test_connections_are_counted_per_server(root: Path) -> None:
     await two.start()
     assert not one.has_connections()
     async with open_channel(root / "1.sock") as channel:
-        await get_info(channel)
+        await get_info(channel, timeout=PATIENCE)
         assert one.has_connections()
         assert not two.has_connections()
     await until(lambda: not one.has_connections())
     await one.stop()
     await two.stop()
+
+
+ASKING = """
+import asyncio, sys
+from pathlib import Path
+import grpc
+from dragoon.kubelet.client import get_info, open_channel
+async def main():
+    async with open_channel(Path(sys.argv[1])) as channel:
+        await get_info(channel, timeout=60)
+        print("asked", flush=True)
+        while channel.get_state() is grpc.ChannelConnectivity.READY:
+            await asyncio.sleep(0.01)
+asyncio.run(main())
+"""
+
+
+async def test_a_client_says_nothing_of_its_own_when_a_server_goes_while_it_stands_still(
+    root: Path,
+) -> None:
+    """Else `dragoon demo` has lines of gRPC on stderr, on a machine that is busy enough."""
+    served = server(root / "x.sock", "x")
+    await served.start()
+    asking = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-c", ASKING, str(root / "x.sock")),
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+    )
+    assert asking.stdout is not None
+    assert await asking.stdout.readline() == b"asked\n"
+    asking.send_signal(signal.SIGSTOP)
+    await served.stop()
+    asking.send_signal(signal.SIGCONT)
+    assert await asking.communicate() == (b"", b"")
+    assert asking.returncode == 0

@@ -17,13 +17,15 @@ from dragoon.errors import KubeletError
 from dragoon.kube.memory import MemoryApi
 from dragoon.kube.port import SLICES
 from dragoon.kubelet.client import get_info, notify, open_channel
-from dragoon.kubelet.messages import DRA_VERSIONS
+from dragoon.kubelet.messages import DRA_VERSIONS, GET_INFO_SECONDS
 from dragoon.kubelet.wire import plugin_registration_v1_pb2
+from testbed.waiting import PATIENCE
 from tests.scenario.kubelet.bed import (
     DRIVER,
     UID_A,
     dead_socket,
     files,
+    info_at,
     kubelet,
     plugin,
     until,
@@ -31,8 +33,6 @@ from tests.scenario.kubelet.bed import (
 )
 from tests.unit.kubelet.preparers import ScriptedPreparer, claim
 
-ASK_SECONDS = 1.0
-"""How long a kubelet waits for GetInfo."""
 HOG_SECONDS = 0.02
 """How long at a time a busy loop is away."""
 
@@ -53,12 +53,11 @@ async def test_the_kubelet_finds_asks_and_notifies_the_plugin(
     root: Path, preparer: ScriptedPreparer
 ) -> None:
     async with plugin(preparer, root) as served, kubelet(root) as node:
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(PATIENCE):
             await node.wait_registered(DRIVER)
             await served.wait_registered()
         assert served.registered
-        async with open_channel(served.paths.registration) as channel:
-            info = await get_info(channel)
+        info = await info_at(served.paths.registration)
     assert info.type == "DRAPlugin"
     assert info.endpoint == served.paths.service
     assert info.versions == ("v1.DRAPlugin", "v1beta1.DRAPlugin")
@@ -68,7 +67,7 @@ async def test_point_04_and_11_serving_and_being_asked_is_not_yet_registered(
     root: Path, preparer: ScriptedPreparer
 ) -> None:
     async with plugin(preparer, root) as served, open_channel(served.paths.registration) as channel:
-        await get_info(channel)
+        await get_info(channel, timeout=PATIENCE)
         assert not served.registered
         assert "not notified" in served.registration.reason
         await notify(channel, "wrong version")
@@ -112,7 +111,7 @@ async def test_get_info_keeps_the_kubelets_deadline_while_the_loop_is_busy(
             gate.set()
         await asyncio.gather(*waiting)
     # In turns of the busy loop and not in seconds, which say how busy the machine is.
-    assert max(took) * HOG_SECONDS < ASK_SECONDS
+    assert max(took) * HOG_SECONDS < GET_INFO_SECONDS
 
 
 async def test_a_restarted_kubelet_registers_us_again_and_prepares_nothing_again(
@@ -164,7 +163,7 @@ async def test_a_removed_registration_socket_is_put_back_and_registered_again(
         states = served.registration_changes()
         assert (await anext(states)).registered
         served.paths.registration.unlink()
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(PATIENCE):
             lost = await anext(states)
             assert (lost.registered, lost.reason) == (
                 False,
@@ -236,6 +235,16 @@ async def test_a_self_call_fails_when_a_socket_does_not_answer(
     assert preparer.calls == []
 
 
+async def test_a_self_call_succeeds_on_a_machine_that_stands_still_longer_than_a_kubelet_waits(
+    root: Path, preparer: ScriptedPreparer
+) -> None:
+    async with plugin(preparer, root, check_seconds=3600) as served:
+        calling = asyncio.create_task(served.self_call())
+        await asyncio.sleep(0)  # GetInfo is under way
+        time.sleep(GET_INFO_SECONDS + 0.2)  # noqa: ASYNC251 - everything stands still
+        await calling
+
+
 async def test_a_restarted_kubelet_deletes_the_slices_of_its_node_and_no_others(
     root: Path,
 ) -> None:
@@ -245,7 +254,7 @@ async def test_a_restarted_kubelet_deletes_the_slices_of_its_node_and_no_others(
     before = (await api.list(SLICES)).resource_version
     async with (
         kubelet(root, api=api, node="node-a"),
-        asyncio.timeout(60),
+        asyncio.timeout(PATIENCE),
         aclosing(api.watch(SLICES, resource_version=before)) as events,
     ):
         deleted = {(await anext(events)).object["metadata"]["name"] for _ in range(2)}
@@ -278,9 +287,8 @@ async def test_a_killed_plugin_is_not_called_and_its_successor_is(
         await asyncio.to_thread(killed.wait)
         left = files(root)
         assert len(left) == 2
-        async with plugin(preparer, root) as served, asyncio.timeout(60):
-            await node.wait_registered(DRIVER)
-            await until(lambda: node.calls_go_to(DRIVER) == served.paths.service)
+        async with plugin(preparer, root) as served, asyncio.timeout(PATIENCE):
+            await node.wait_registered(DRIVER, served.paths.service.__eq__)
             await node.unprepare(DRIVER, [claim("a")])
             assert not set(left) & set(files(root))
     assert preparer.calls == [("unprepare", "a")]
@@ -309,7 +317,7 @@ async def test_a_socket_that_says_nothing_does_not_keep_the_kubelet_from_us(
     with socket.socket(socket.AF_UNIX) as mute:
         mute.bind(str(root / "plugins_registry" / "a-mute.sock"))
         mute.listen()
-        async with kubelet(root), plugin(preparer, root) as served, asyncio.timeout(60):
+        async with kubelet(root), plugin(preparer, root) as served, asyncio.timeout(PATIENCE):
             await served.wait_registered()
 
 

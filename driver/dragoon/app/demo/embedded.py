@@ -30,7 +30,6 @@ NODE: Final = "demo-node"
 NAMESPACE: Final = "default"
 
 _STEP_SECONDS: Final = 60.0
-_LOOK_SECONDS: Final = 0.02
 # A socket's path has at most 107 bytes, and 89 of them are below the folder for temporary files.
 _FOLDER_LIMIT: Final = 18
 
@@ -136,11 +135,8 @@ class EmbeddedStage:
 
     async def _registered(self) -> None:
         """Returns when the kubelet would call a plugin that was not killed."""
-        kubelet = self._live()
-        await kubelet.wait_registered(self.driver)
         # That a connection has ended is noticed soon, but nobody tells when.
-        while kubelet.calls_go_to(self.driver) == self._killed:  # noqa: ASYNC110
-            await asyncio.sleep(_LOOK_SECONDS)
+        await self._live().wait_registered(self.driver, lambda service: service != self._killed)
 
     async def _published(self) -> None:
         """Returns when the pool of the node is complete."""
