@@ -1,6 +1,7 @@
 """The plugin as a child process: started, killed and stopped by its id, its log kept in a file."""
 
 import asyncio
+import contextlib
 import signal
 from collections.abc import Awaitable, Sequence
 from pathlib import Path
@@ -42,8 +43,7 @@ class PluginProcess:
     async def kill(self) -> int:
         """SIGKILL; answers the process id when the process is gone."""
         process = self._running()
-        process.kill()
-        await process.wait()
+        await _killed(process)
         return process.pid
 
     async def stop(self) -> None:
@@ -55,8 +55,7 @@ class PluginProcess:
         try:
             await asyncio.wait_for(process.wait(), self._stop_seconds)
         except TimeoutError:
-            process.kill()
-            await process.wait()
+            await _killed(process)
 
     async def wait_for(self, what: str, coming: Awaitable[_Found], *, within: float) -> _Found:
         """What `coming` answers.
@@ -86,3 +85,9 @@ class PluginProcess:
         if self._process is None:
             raise DemoError("the plugin has not been started")
         return self._process
+
+
+async def _killed(process: asyncio.subprocess.Process) -> None:
+    with contextlib.suppress(ProcessLookupError):  # It has ended by itself just now.
+        process.kill()
+    await process.wait()
