@@ -383,6 +383,10 @@ async def _is(node: Node, wanted: set[str]) -> bool:
     return set(await node.devices()) == wanted
 
 
+async def _all_stand(node: Node) -> bool:
+    return len(await node.devices()) == 2 * 16
+
+
 async def _free(node: Node, wanted: set[str]) -> bool:
     return await node.free() == wanted
 
@@ -391,7 +395,8 @@ async def test_a_card_that_hangs_while_it_is_asked_holds_up_no_taint(node: Node)
     hanging = Hanging(node.cards.cards)
     node.cards = hanging
     async with node.offering(patience=0.05) as (offering, _):
-        assert len(await node.free()) > 2
+        # On a busy machine a card that is well can be late, too.
+        await until(lambda: _all_stand(node))
         before = await node.devices()
         hanging.hangs = True
         assert await asyncio.to_thread(hanging.asked.wait, 60)

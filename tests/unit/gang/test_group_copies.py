@@ -101,7 +101,8 @@ async def test_a_kind_that_cannot_be_listed_keeps_nobody_waiting_and_says_why() 
     fault = api.faults.fail(verb="list", resource=JOB_SETS, times=None)
     async with running(api) as copies:
         await copies.settled()
-        assert "the list could not be read: the API server is away" in copies.missing(JOB_SETS)
+        why = "the list could not be read: the API server is away"
+        await until("it says why", lambda: why in copies.missing(JOB_SETS))
         fault.lift()
         await until("it is listed", lambda: copies.missing(JOB_SETS) == "")
 

@@ -199,13 +199,15 @@ async def test_cards_that_hang_when_they_are_asked_are_told_and_events_go_on() -
     )
     async with running(watch):
         watch.show(TWO)
-        await until(lambda: ("conditions", True) in bench.troubles())
+        await until(lambda: ("conditions", True) in bench.troubles() and bench.events.polled > 0)
         bench.events.raise_(xid(79))
         await until(lambda: said(watch, 0) == [(Kind.XID, "79")])
-        assert not watch.blind
+        # On a busy machine an answer that does come can be late as well, and is told.
+        await until(lambda: not watch.blind)
+        assert ("conditions", False) not in bench.troubles()
         go.set()
         await until(lambda: said(watch, 1) == [(Kind.RECOVERY, "GPU reset")])
-    assert bench.troubles() == [("conditions", True), ("conditions", False)]
+    assert ("conditions", False) in bench.troubles()
 
 
 async def test_what_a_card_said_before_it_was_lost_does_not_recover_it() -> None:
