@@ -13,8 +13,8 @@ from chaoscampaign.workload import Pod, Wish
 from dragoon.errors import KubeletError
 from dragoon.kubelet.client import ClaimAnswer
 from dragoon.prepare.enforcement.cap_probe import PREFIX
+from testbed.waiting import PATIENCE
 
-_PATIENCE_S = 60.0
 _POLL_S = 0.005
 
 
@@ -155,11 +155,11 @@ class Campaign:
     async def until(self, what: str, condition: Callable[[], bool]) -> None:
         """Waits for what the plugin must do by itself; a violation if it does not."""
         try:
-            async with asyncio.timeout(_PATIENCE_S):
+            async with asyncio.timeout(PATIENCE):
                 while not condition():  # noqa: ASYNC110 - files are announced by nobody
                     await asyncio.sleep(_POLL_S)
         except TimeoutError:
-            self.blame([f"not within {_PATIENCE_S:g} s: {what}"])
+            self.blame([f"not within {PATIENCE:g} s: {what}"])
 
     async def _live(self, pod: Pod, answer: ClaimAnswer) -> None:
         before = self.lives.get(pod.claim.uid)

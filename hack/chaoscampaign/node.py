@@ -26,10 +26,10 @@ from dragoon.kube.port import SLICES, Object
 from dragoon.kube.serving import EmbeddedApi
 from dragoon.kubelet.sockets import SocketPaths, socket_paths
 from dragoon.prepare.paths import Paths
+from testbed.waiting import PATIENCE
 
 MACHINE = "gb200-tray-4gpu"
 _POLL_S = 0.005
-_PATIENCE_S = 60.0
 # Imported once, by the process from which every victim is forked.
 _PRELOADED = ["chaoscampaign.victim", "dragoon.kube.kubeconfig"]
 
@@ -139,7 +139,7 @@ class Node:
         meeting = asyncio.create_task(self.kubelet.meet())
         dying = asyncio.create_task(self.death())
         done, _ = await asyncio.wait(
-            {meeting, dying}, timeout=_PATIENCE_S, return_when=asyncio.FIRST_COMPLETED
+            {meeting, dying}, timeout=PATIENCE, return_when=asyncio.FIRST_COMPLETED
         )
         for task in (meeting, dying):
             task.cancel()
@@ -195,7 +195,7 @@ class Node:
 
     async def died_of_kill(self) -> bool:
         """Whether the process was killed, not ended by itself."""
-        async with asyncio.timeout(_PATIENCE_S):
+        async with asyncio.timeout(PATIENCE):
             return await self.death() == -signal.SIGKILL
 
     def reboot(self) -> None:
@@ -229,11 +229,11 @@ class Node:
 
     async def _until(self, what: str, condition: Callable[[], Awaitable[bool]]) -> None:
         try:
-            async with asyncio.timeout(_PATIENCE_S):
+            async with asyncio.timeout(PATIENCE):
                 while not await condition():  # noqa: ASYNC110 - the API in memory tells nobody
                     await asyncio.sleep(_POLL_S)
         except TimeoutError:
-            raise NodeError(f"not within {_PATIENCE_S:g} s: {what}: {self.last_words()}") from None
+            raise NodeError(f"not within {PATIENCE:g} s: {what}: {self.last_words()}") from None
 
     def _config(self, instance: str) -> PluginConfig:
         return PluginConfig(

@@ -17,12 +17,13 @@ from dragoon.kube.memory import MemoryApi
 from dragoon.kube.port import CLAIMS, NODES, PODS, SLICES, Api, Object
 from dragoon.kubelet.standin import KubeletStandIn
 from dragoon.prepare.effects import Effects
+from testbed.waiting import PATIENCE
 
 NODE = "n1"
 DRIVER = "gpu.dragoon.dev"
 
 
-async def until(what: str, condition: Callable[[], bool], *, within: float = 120.0) -> None:
+async def until(what: str, condition: Callable[[], bool], *, within: float = PATIENCE) -> None:
     """Waits for a condition that nobody announces."""
     try:
         async with asyncio.timeout(within):
@@ -117,11 +118,11 @@ class Bed:
     ) -> tuple[Object, ...]:
         """The slices, as soon as they are as wanted."""
         try:
-            async with asyncio.timeout(60):
+            async with asyncio.timeout(PATIENCE):
                 while not wanted(found := await self.slices()):  # noqa: ASYNC110
                     await asyncio.sleep(0.01)
         except TimeoutError:
-            raise AssertionError(f"not within 60 s: {what}") from None
+            raise AssertionError(f"not within {PATIENCE:g} s: {what}") from None
         return found
 
     async def allocated_claim(self, name: str, *devices: str) -> ClaimRef:

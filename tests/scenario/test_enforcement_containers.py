@@ -71,7 +71,7 @@ class Container:
             capture_output=True,
             text=True,
             check=False,
-            timeout=30,
+            timeout=300,
         )
 
     def add_program(self, program: str) -> None:
@@ -94,7 +94,7 @@ class Container:
             capture_output=True,
             text=True,
             check=False,
-            timeout=30,
+            timeout=300,
         )
         return f"{done.returncode} {done.stderr}"
 

@@ -9,6 +9,7 @@ from dragoon.api.device_status import ENFORCED, condition
 from dragoon.gpu.sim.hardware import Hardware
 from dragoon.gpu.sim.occupants import ProcessState
 from dragoon.kube.port import CLAIMS, EVENTS, PODS, Object
+from testbed.waiting import PATIENCE
 from tests.scenario.pluginbed import DRIVER, NODE, Bed
 
 FIRST = "gpu-0000-11-00-0"
@@ -45,11 +46,11 @@ T = TypeVar("T")
 async def becomes(what: str, look: Callable[[], Awaitable[T | None]]) -> T:
     """Waits for the 10 s in which the audit tells, and those that a busy machine takes."""
     try:
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(PATIENCE):
             while (found := await look()) is None:  # noqa: ASYNC110
                 await asyncio.sleep(0.05)
     except TimeoutError:
-        raise AssertionError(f"not within 60 s: {what}") from None
+        raise AssertionError(f"not within {PATIENCE:g} s: {what}") from None
     return found
 
 

@@ -26,6 +26,7 @@ from dragoon.kubelet.client import open_channel, watch_health
 from dragoon.kubelet.healthstream import HEALTH_VERSIONS
 from dragoon.kubelet.standin import KubeletStandIn
 from dragoon.prepare.effects import HostEffects
+from testbed.waiting import PATIENCE
 from tests.scenario.pluginbed import DRIVER, NODE, Bed, until
 from tests.scenario.test_plugin import fetch, published
 from tests.unit.publish.nodes import attribute
@@ -119,7 +120,7 @@ async def test_c01_xid_79_on_one_of_eight_taints_that_one_and_the_others_work_on
 
 
 async def until_event(bed: Bed, reason: str) -> Object:
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(PATIENCE):
         while True:
             for event in (await bed.memory.list(EVENTS)).items:
                 if event["reason"] == reason:
@@ -374,7 +375,7 @@ async def test_an_event_of_an_unknown_card_is_counted_and_taints_nobody(bed: Bed
         await until("somebody listens", lambda: events.polled > 0)
         nowhere = GpuEvent(EventKind.XID, None, 79)
         events.raise_(nowhere, nowhere, GpuEvent(EventKind.XID, PciAddress(0, 0xFE, 0), 79))
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(PATIENCE):
             while "events_unknown_total 3.0" not in await metrics_of(plugin):  # noqa: ASYNC110
                 await asyncio.sleep(0.01)
         assert not plugin.state()["health"]

@@ -13,6 +13,7 @@ from dragoon.errors import KubeletError
 from dragoon.gpu.sim.hardware import Hardware
 from dragoon.gpu.sim.state import Effect, Fault
 from dragoon.kube.serving import EmbeddedApi
+from testbed.waiting import PATIENCE
 from tests.scenario.pluginbed import DRIVER, NODE, Bed, until
 
 
@@ -44,7 +45,7 @@ async def ended(*arguments: str) -> tuple[int, str]:
         *arguments, stdout=asyncio.subprocess.DEVNULL, stderr=asyncio.subprocess.PIPE
     )
     try:
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(PATIENCE):
             _, told = await process.communicate()
     except TimeoutError:
         process.kill()
@@ -64,7 +65,7 @@ async def test_a_signal_ends_it_in_good_order(
             *command(bed, api, "--simulate", "dgx-h100"), stdout=out, stderr=out
         )
     try:
-        async with bed.kubelet() as kubelet, asyncio.timeout(60):
+        async with bed.kubelet() as kubelet, asyncio.timeout(PATIENCE):
             await kubelet.wait_registered(DRIVER)
             (before,) = await bed.slices_become("published", bool)
             process.send_signal(number)
@@ -85,7 +86,7 @@ async def test_a_card_that_hangs_does_not_keep_it_from_ending(bed: Bed, api: Emb
     with log.open("wb") as out:
         process = await asyncio.create_subprocess_exec(*arguments, stdout=out, stderr=out)
     try:
-        async with bed.kubelet() as kubelet, asyncio.timeout(60):
+        async with bed.kubelet() as kubelet, asyncio.timeout(PATIENCE):
             await kubelet.wait_registered(DRIVER)
             await bed.slices_become("published", bool)
             fault = Fault("nvmlDeviceGetComputeRunningProcesses_v3", Effect.HANG, slot=0)
@@ -111,7 +112,7 @@ async def test_its_log_is_json_and_all_lines_of_a_call_have_one_claim_and_one_op
             *command(bed, api, *more), stdout=out, stderr=out
         )
     try:
-        async with bed.kubelet() as kubelet, asyncio.timeout(60):
+        async with bed.kubelet() as kubelet, asyncio.timeout(PATIENCE):
             await kubelet.wait_registered(DRIVER)
             await kubelet.prepare(DRIVER, [claim])
             await kubelet.unprepare(DRIVER, [claim])

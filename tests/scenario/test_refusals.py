@@ -22,6 +22,7 @@ from dragoon.prepare.blocking import Blocking
 from dragoon.prepare.cards import DriverCards
 from dragoon.prepare.effects import HostEffects
 from dragoon.publish.blocking import taint
+from testbed.waiting import PATIENCE
 from tests.scenario.pluginbed import DRIVER, NODE, Bed, until
 from tests.unit.prepare.scene import Scene, result
 
@@ -34,7 +35,7 @@ async def raw(bed: Bed, claim: ClaimRef) -> Object:
 
 async def becomes(bed: Bed, claim: ClaimRef, status: str, reason: str) -> list[Object]:
     """The entries of the claim's status as soon as Ready says so for all of them."""
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(PATIENCE):
         while True:
             entries = (await raw(bed, claim))["status"].get("devices") or []
             ready = [device_status.condition(one, device_status.READY) for one in entries]
@@ -138,7 +139,7 @@ async def devices_become(
     bed: Bed, wanted: Callable[[dict[str, Object]], bool]
 ) -> dict[str, Object]:
     """All devices, as soon as they are as wanted."""
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(PATIENCE):
         while True:
             found = await devices(bed)
             if wanted(found):

@@ -42,6 +42,7 @@ from dragoon.kube.port import (
     PatchKind,
     Resource,
 )
+from testbed.waiting import PATIENCE
 from tests.contract.kube.servers import REAL
 from tests.contract.kube.waiting import becomes
 
@@ -199,7 +200,7 @@ async def test_point_3_a_rule_on_a_pool_is_written_amended_and_removed(server: S
 
 async def _amended(server: Server, name: str, claims: tuple[Ref, ...]) -> Object:
     """The controller manager writes the status of a rule meanwhile: then it is looked at again."""
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(PATIENCE):
         while True:
             seen = await server.api.get(TAINT_RULES, name)
             outcome = await server.outcome(AmendRule(ref(seen), claims))

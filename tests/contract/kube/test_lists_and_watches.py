@@ -8,6 +8,7 @@ import pytest
 
 from dragoon.errors import ApiInvalidError
 from dragoon.kube.port import CLAIMS, CLASSES, SLICES, Listing, Resource, WatchEvent
+from testbed.waiting import PATIENCE
 from tests.contract.kube.servers import Server
 
 
@@ -18,7 +19,10 @@ def names(listing: Listing) -> set[str]:
 async def events(server: Server, resource: Resource, count: int, **scope: Any) -> list[WatchEvent]:
     """The next `count` events of a watch, bookmarks left out."""
     found = []
-    async with asyncio.timeout(60), contextlib.aclosing(server.api.watch(resource, **scope)) as s:
+    async with (
+        asyncio.timeout(PATIENCE),
+        contextlib.aclosing(server.api.watch(resource, **scope)) as s,
+    ):
         async for event in s:
             if event.kind != "BOOKMARK":
                 found.append(event)

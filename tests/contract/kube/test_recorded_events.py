@@ -5,13 +5,14 @@ import contextlib
 
 from dragoon.kube.events import WARNING, EventRecorder
 from dragoon.kube.port import EVENTS, Object
+from testbed.waiting import PATIENCE
 from tests.contract.kube.servers import Server
 
 
 async def recorded(server: Server, regarding: Object, times: int) -> None:
     recorder = EventRecorder(server.api, "gpu.dragoon.dev", "contract")
     task = asyncio.create_task(recorder.run())
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(PATIENCE):
         for _ in range(times):
             recorder.emit(regarding, reason="Contract", note="tried", action="Try", type_=WARNING)
             await recorder.flush()

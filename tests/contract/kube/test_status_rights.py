@@ -24,6 +24,7 @@ from dragoon.prepare.journal import Entry, HeldDevice, State
 from dragoon.prepare.observing import Compared, Finished
 from dragoon.prepare.settings import PrepareSettings
 from dragoon.prepare.status.writing import Pace, StatusWriter
+from testbed.waiting import PATIENCE
 from tests.contract.kube.accounts import ROLES, account, as_account, grant
 from tests.contract.kube.servers import REAL, Server
 
@@ -118,7 +119,7 @@ class Cluster:
         tasks = [asyncio.create_task(writer.run()), asyncio.create_task(recorder.run())]
         try:
             yield writer
-            async with asyncio.timeout(60):
+            async with asyncio.timeout(PATIENCE):
                 await writer.flush()
                 await recorder.flush()
         finally:
@@ -203,7 +204,7 @@ async def test_a_refusal_stands_in_status_and_event_and_goes_with_success(
 
 async def events(cluster: Cluster, claim: ClaimRef) -> list[Object]:
     """The events about the claim as soon as there is one."""
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(PATIENCE):
         while True:
             found = await cluster.server.api.list(EVENTS, namespace=claim.namespace)
             about = [one for one in found.items if one["regarding"].get("uid") == claim.uid]
@@ -261,7 +262,7 @@ async def test_the_right_to_the_status_alone_is_not_enough(checked: Cluster) -> 
 
 async def patched_until_refused(api: Api, claim: ClaimRef, device: Object) -> None:
     """The authorizer sees a change of a role a moment later."""
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(PATIENCE):
         while True:
             await patched(api, claim, NIC, {**device, "data": {"n": str(uuid.uuid4())}})
 

@@ -8,15 +8,16 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+from testbed.waiting import PATIENCE
+
 _LOOK_SECONDS = 0.05
-_PATIENCE_SECONDS = 60
 
 
 async def becomes(what: str, look: Callable[[], Awaitable[Any]]) -> None:
-    """Returns as soon as `look` answers with something true; fails with `what` after a minute."""
+    """Returns as soon as `look` answers with something true; fails with `what` in the end."""
     try:
-        async with asyncio.timeout(_PATIENCE_SECONDS):
+        async with asyncio.timeout(PATIENCE):
             while not await look():  # noqa: ASYNC110 - nobody announces it
                 await asyncio.sleep(_LOOK_SECONDS)
     except TimeoutError:
-        raise AssertionError(f"not within {_PATIENCE_SECONDS} s: {what}") from None
+        raise AssertionError(f"not within {PATIENCE:g} s: {what}") from None

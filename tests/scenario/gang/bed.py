@@ -32,6 +32,7 @@ from dragoon.kube.port import (
     Api,
     Object,
 )
+from testbed.waiting import PATIENCE
 from tests.scenario.gang.standins import ControlPlane, devices_of
 from tests.scenario.pluginbed import DRIVER
 
@@ -52,7 +53,7 @@ SOON_LOST = Timing(lease=1.0, renew=0.6, retry=0.05)
 """Where a leader dies, and another one is to follow it."""
 
 
-async def until(what: str, condition: Callable[[], Any], *, within: float = 60.0) -> None:
+async def until(what: str, condition: Callable[[], Any], *, within: float = PATIENCE) -> None:
     """Waits for a condition that nobody announces; it may be a coroutine function."""
     try:
         async with asyncio.timeout(within):

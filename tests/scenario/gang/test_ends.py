@@ -11,6 +11,7 @@ from dragoon.app.gang_view import give_up
 from dragoon.errors import InvalidInputError
 from dragoon.kube.faults import Call
 from dragoon.kube.port import CLAIMS, GANGS, NODES, PODS, Object
+from testbed.waiting import PATIENCE
 from tests.scenario.gang.bed import SPACE, Bed, until
 
 
@@ -18,7 +19,7 @@ async def test_a_gang_deleted_while_it_is_committed_leaves_nothing_and_its_pods_
     async with Bed().up() as bed, bed.controller():
         held = bed.api.faults.hang(times=1, when=_is_allocation)
         await bed.job("j", 4, template="pair")
-        await asyncio.wait_for(held.reached.wait(), 60)
+        await asyncio.wait_for(held.reached.wait(), PATIENCE)
         await bed.api.delete(GANGS, "j", namespace=SPACE)
         held.lift()
         # The pods carry the label still, so another Gang takes them.
@@ -37,7 +38,7 @@ async def test_pods_deleted_half_way_leave_no_claim_and_no_rule() -> None:
     async with Bed().up() as bed, bed.controller():
         held = bed.api.faults.hang(times=1, when=_is_allocation)
         await bed.job("j", 2)
-        await asyncio.wait_for(held.reached.wait(), 60)
+        await asyncio.wait_for(held.reached.wait(), PATIENCE)
         for index in range(2):
             await bed.api.delete(PODS, f"j-{index}", namespace=SPACE)
         held.lift()
@@ -145,7 +146,7 @@ async def test_everything_can_be_given_up_without_a_controller() -> None:
         async with bed.controller():
             held = bed.api.faults.hang(times=None, when=_is_allocation)
             await bed.job("j", 4, template="pair")
-            await asyncio.wait_for(held.reached.wait(), 60)
+            await asyncio.wait_for(held.reached.wait(), PATIENCE)
         held.lift()
         assert len(await bed.rules()) == 2
         done = await give_up(bed.api)

@@ -6,6 +6,7 @@ from collections import Counter
 from dragoon.api.gang import LABEL
 from dragoon.api.gang_plan import Step
 from dragoon.kube.port import CLAIMS, GANGS, PODS, TAINT_RULES
+from testbed.waiting import PATIENCE
 from tests.scenario.gang.bed import SPACE, Bed, condition, until
 
 
@@ -36,7 +37,7 @@ async def test_people_see_the_step_that_a_gang_is_at_while_it_is_written() -> No
         )
         await bed.job("ddp", 4, template="pair")
         for held, phase in ((fencing, "Fencing"), (committing, "Committing")):
-            await asyncio.wait_for(held.reached.wait(), 60)
+            await asyncio.wait_for(held.reached.wait(), PATIENCE)
             await bed.phase("ddp", phase)
             held.lift()
         await bed.phase("ddp", "Running")

@@ -6,6 +6,7 @@ from typing import Any
 from dragoon.errors import ApiUnavailableError
 from dragoon.kube.faults import Call
 from dragoon.kube.port import CLAIMS, GANGS, LEASES, Api
+from testbed.waiting import PATIENCE
 from tests.scenario.gang.bed import SOON_LOST, Bed, until
 
 
@@ -57,7 +58,7 @@ async def test_another_controller_goes_on_where_the_first_was_cut_off() -> None:
         dying = await first.__aenter__()
         await until("the first leads", lambda: dying.state()["leading"])
         await bed.job("j", 4, template="pair")
-        await asyncio.wait_for(half.reached.wait(), 60)
+        await asyncio.wait_for(half.reached.wait(), PATIENCE)
         wire.is_cut = True
         half.lift()
         async with bed.controller(timing=SOON_LOST) as second:

@@ -19,6 +19,7 @@ from dragoon.publish.own_node import OwnNode
 from dragoon.publish.pacing import Pace
 from dragoon.publish.publisher import Publisher
 from dragoon.telemetry.metrics import Metrics
+from testbed.waiting import PATIENCE
 from tests.unit.publish.nodes import DRIVER, NODE, address, gpu, inventory
 
 FAST = Pace(
@@ -38,7 +39,7 @@ MORE = build(inventory(gpu(0), gpu(1), gpu(2))).devices
 LOST = build(inventory(gpu(0), lost=(LostGpu(address(1), "no answer"),))).devices
 
 
-async def until(condition: Callable[[], bool | Awaitable[bool]], within: float = 60.0) -> None:
+async def until(condition: Callable[[], bool | Awaitable[bool]], within: float = PATIENCE) -> None:
     """Returns as soon as the condition holds; fails when it does not in time."""
     async with asyncio.timeout(within):
         while True:
@@ -145,7 +146,7 @@ async def publishing(
     publisher.offer(Offer(devices))
     publisher.allow(True)
     async with running(publisher, node):
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(PATIENCE):
             await publisher.published()
         yield publisher
 

@@ -241,7 +241,7 @@ def test_it_goes_through_a_pipe(tmp_path: Path) -> None:
         [*command, "--simulate", "dgx-h100", "--kubelet-root", str(tmp_path)],
         capture_output=True,
         check=True,
-        timeout=120,
+        timeout=300,
     )
     file = tmp_path / "piped.tar.gz"
     file.write_bytes(found.stdout)

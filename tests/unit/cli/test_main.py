@@ -26,7 +26,7 @@ HEAVY = {"grpc", "kubernetes", "aiohttp", "pynvml", "rich", "structlog", "msgspe
 
 def python(code: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=60
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=300
     )
 
 
@@ -99,7 +99,7 @@ def completed(*words: str) -> subprocess.CompletedProcess[str]:
         capture_output=True,
         text=True,
         check=False,
-        timeout=60,
+        timeout=300,
     )
 
 
@@ -296,7 +296,7 @@ def test_a_broken_pipe_is_silent(arguments: str) -> None:
             stdout=stdout,
             stderr=subprocess.PIPE,
             check=False,
-            timeout=60,
+            timeout=300,
         )
     assert found.stderr == b""
 
@@ -307,7 +307,7 @@ def test_python_dash_m_runs_the_command() -> None:
         capture_output=True,
         text=True,
         check=True,
-        timeout=60,
+        timeout=300,
     )
     assert found.stdout.startswith("dragoon 0.")
 

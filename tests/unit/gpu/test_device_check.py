@@ -17,7 +17,7 @@ def check(*options: str) -> subprocess.CompletedProcess[str]:
         capture_output=True,
         text=True,
         check=False,
-        timeout=100,
+        timeout=300,
     )
 
 

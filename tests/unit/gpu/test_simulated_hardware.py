@@ -10,6 +10,7 @@ from dragoon.gpu.pci import Roots, bus_cards
 from dragoon.gpu.sim.hardware import Hardware
 from dragoon.gpu.sim.profiles import find_machine
 from dragoon.gpu.sim.state import Loss
+from testbed.waiting import PATIENCE
 from tests.unit.gpu.rig import Simulate, rig
 
 
@@ -136,8 +137,8 @@ def test_processes_that_share_a_state_file_see_one_machine(tmp_path: Path) -> No
         before = [gpu.uuid for gpu in machine.look().gpus]
         worker = context.Process(target=look_and_lose, args=(machine.hardware.file, answers))
         worker.start()
-        assert answers.get(timeout=60) == before
-        after = answers.get(timeout=60)
+        assert answers.get(timeout=PATIENCE) == before
+        after = answers.get(timeout=PATIENCE)
         worker.join()
         assert after == [*before[:2], before[3]]
         assert [gpu.uuid for gpu in machine.look().gpus] == after

@@ -38,7 +38,7 @@ async def test_it_is_complete_when_each_resource_was_seen_up_to_its_mark() -> No
         await asyncio.sleep(0)
         assert not waiting.done()
     history.add(_event(CLAIMS, 7, kind="BOOKMARK"))
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(60):
         await waiting
 
 
