@@ -1,12 +1,14 @@
 """The threads of effects: what comes back, how many there are, and what the ends of either side do."""
 
 import asyncio
+import contextlib
 import contextvars
 import threading
 
 import pytest
 
-from dragoon.prepare.threads import Threads, run_somewhere
+from dragoon.errors import HardwareError
+from dragoon.prepare.threads import Overseer, Threads, run_somewhere
 
 _WHO: contextvars.ContextVar[str] = contextvars.ContextVar("who", default="nobody")
 
@@ -98,3 +100,43 @@ def test_a_loop_that_ended_meanwhile_costs_no_thread() -> None:
         return await threads.run(lambda: "from the next loop")
 
     assert asyncio.run(ask()) == "from the next loop"
+
+
+class Died(BaseException):
+    """What no `except Exception` catches."""
+
+
+def test_overseen_work_answers_raises_and_sees_the_callers_context() -> None:
+    overseer = Overseer(60)
+    _WHO.set("mine")
+
+    def die() -> None:
+        raise Died
+
+    assert overseer.oversee("a", _WHO.get) == "mine"
+    with pytest.raises(Died):
+        overseer.oversee("a", die)
+    assert overseer.oversee("a", lambda: 1) == 1
+
+
+def test_overseen_work_that_hangs_is_begun_once_until_it_has_ended() -> None:
+    overseer = Overseer(0.01)
+    go, begun = threading.Event(), threading.Semaphore(0)
+
+    def hang() -> None:
+        begun.release()
+        go.wait()
+
+    for _ in range(3):
+        with pytest.raises(HardwareError, match=r"has not answered for 0\.01 s") as caught:
+            overseer.oversee("stuck", hang)
+        assert caught.value.retryable
+    begun.acquire()
+    assert not begun.acquire(blocking=False)
+
+    for key in ("other", "stuck"):
+        while True:  # a busy machine may be late, too
+            with contextlib.suppress(HardwareError):
+                assert overseer.oversee(key, lambda: 2) == 2
+                break
+        go.set()
