@@ -16,10 +16,14 @@ from dragoon.allocator.gang.attempt import Case, fixed_values
 from dragoon.allocator.gang.filling import fill
 from dragoon.allocator.gang.model import Missing, NodeFacts, PlacementSnapshot
 from dragoon.allocator.gang.narrowing import parts
+from dragoon.allocator.gang.realising import picks_of
+from dragoon.allocator.gang.seats import with_devices
 from dragoon.allocator.gang.shapes import Shape, allocated_selectors
 from dragoon.allocator.gang.terrain import Area, Bin, Terrain
+from dragoon.allocator.gang.worth import Usage
 from dragoon.allocator.model import Claim, Node
 from dragoon.allocator.problem import Problem
+from dragoon.allocator.usage import UNUSED
 
 _EXPLAINED: Final = 16
 """Kinds of nodes whose devices are looked at one by one."""
@@ -101,7 +105,7 @@ def _lacking(
             lack = "not worked out"
         if not lack:
             claims = shape.blocks[stand.placed[shape.number]].claims
-            explanation = _explained(snapshot, terrain, alike[0], claims)
+            explanation = _explained(snapshot, case, terrain, alike[0], claims)
             explained.append((explanation.distance, alike[0].node.name, explanation))
             lack = reason(explanation).partition(_EXAMPLE)[0]
         reasons[lack] += len(alike)
@@ -136,12 +140,12 @@ def _resources(one: Bin, shape: Shape) -> str:
 
 
 def _explained(
-    snapshot: PlacementSnapshot, terrain: Terrain, one: Bin, claims: Sequence[Claim]
+    snapshot: PlacementSnapshot, case: Case, terrain: Terrain, one: Bin, claims: Sequence[Claim]
 ) -> Explanation:
-    seated = one.seats.seat(one.load)
-    stand_in = one.seats.offers.node.name
-    pools = terrain.site_pools(stand_in)
-    usage = dict(seated.usage) if seated else {}
-    # Of the node that stands for others: they have the same devices in use.
-    node = Node(stand_in, one.node.labels)
-    return explain(Problem(claims, snapshot.cluster.classes, pools, usage, node), None)
+    """Of the very node: one that stands for it has devices of other names and attributes."""
+    pools, cluster = terrain.site_pools(one.node.name), snapshot.cluster
+    usage: Usage = {pool.id: cluster.usage.get(pool.id, UNUSED) for pool in pools}
+    for count, pick in enumerate(picks_of(terrain, [one])):
+        usage = with_devices(usage, case.shapes[pick.shape].claims, pick.solution, count)
+    node = Node(one.node.name, one.node.labels)
+    return explain(Problem(claims, cluster.classes, pools, usage, node), None)

@@ -18,7 +18,7 @@ from tests.unit.allocator.gang.objects import (
     snapshot,
     wish,
 )
-from tests.unit.allocator.objects import Raw, holding
+from tests.unit.allocator.objects import DRIVER, Raw, holding
 
 PAIRS = ("a", "a", "b", "b", "c", "c", "d", "d")
 
@@ -164,3 +164,14 @@ def test_nodes_that_are_left_out_are_said_to_be() -> None:
     found = no_room(planned(pairs(), gang(members(1, wish()), excluded=frozenset({"n1", "n2"}))))
     assert found.message.endswith("2 nodes: left out: a member could not be bound there")
     assert not found.never
+
+
+def test_what_a_node_lacks_is_told_of_its_own_devices_not_of_those_of_one_that_is_alike() -> None:
+    text = f"device.attributes['{DRIVER}'].nvlinkDomain == 'another'"
+    wanted = wish(1, selectors=[{"cel": {"expression": text}}])
+    slices = [*slices_of("n0", gpus("n0-a")), *slices_of("n1", gpus("n1-a"))]
+    known = snapshot([node("n0", cpu=500), node("n1")], slices)
+    outcome = no_room(planned(known, gang(members(1, wanted))))
+    assert "on node n1: " in outcome.message
+    assert outcome.message.endswith('nvlinkDomain is "n1-a"')
+    assert "1 device on node n1" in "\n".join(outcome.explanation)
