@@ -13,6 +13,9 @@ from typing import Any
 import grpc
 import pytest
 
+from dragoon.app.config import PluginConfig
+from dragoon.app.evidence.node import sockets
+from dragoon.diagnose.checking.evidence import PluginSocket
 from dragoon.errors import KubeletError
 from dragoon.kube.memory import MemoryApi
 from dragoon.kube.port import SLICES
@@ -235,14 +238,16 @@ async def test_a_self_call_fails_when_a_socket_does_not_answer(
     assert preparer.calls == []
 
 
-async def test_a_self_call_succeeds_on_a_machine_that_stands_still_longer_than_a_kubelet_waits(
+async def test_a_machine_that_stands_still_longer_than_a_kubelet_waits_is_no_dead_plugin(
     root: Path, preparer: ScriptedPreparer
 ) -> None:
+    config = PluginConfig(node_name="n1", kubelet_root=str(root))
     async with plugin(preparer, root, check_seconds=3600) as served:
-        calling = asyncio.create_task(served.self_call())
+        calling = asyncio.gather(served.self_call(), sockets(config))
         await asyncio.sleep(0)  # GetInfo is under way
         time.sleep(GET_INFO_SECONDS + 0.2)  # noqa: ASYNC251 - everything stands still
-        await calling
+        _, found = await calling
+    assert found == (PluginSocket(served.paths.registration, ""),)
 
 
 async def test_a_restarted_kubelet_deletes_the_slices_of_its_node_and_no_others(

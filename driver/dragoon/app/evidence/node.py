@@ -45,7 +45,8 @@ RUNTIME_CONFIGS: Final = (
 )
 """Where runtimes have their configuration; the first that is there is read."""
 _FOLDERS: Final = ("", "plugins", "plugins_registry")
-_READY_SECONDS: Final = 2.0
+_ANSWER_SECONDS: Final = 10.0
+"""As long as the chart's probes wait: a plugin that is slow on a busy node is not to be told dead."""
 _DIRECT: Final = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 """The plugin is on this machine: a proxy of the environment would look for it on its own."""
 
@@ -200,7 +201,7 @@ async def _socket(path: Path, driver: str) -> PluginSocket | None:
     """None for the socket of another driver."""
     try:
         async with open_channel(path) as channel:
-            info = await get_info(channel)
+            info = await get_info(channel, timeout=_ANSWER_SECONDS)
     except KubeletError as error:
         # Names of the third form do not tell their driver (kubelet.sockets).
         return PluginSocket(path, error.message) if path.name.startswith(driver) else None
@@ -219,7 +220,7 @@ def readiness(config: PluginConfig) -> tuple[str, ...] | Unread:
         return Unread("the plugin's port is not known")
     url = f"http://{_in_url(host)}:{port}/readyz"
     try:
-        with _DIRECT.open(url, timeout=_READY_SECONDS):
+        with _DIRECT.open(url, timeout=_ANSWER_SECONDS):
             return ()
     except urllib.error.HTTPError as error:
         with error:
