@@ -3,6 +3,8 @@
 from collections import Counter
 from itertools import permutations
 
+import pytest
+
 from dragoon.allocator import ClusterState
 from dragoon.allocator.gang import GangPlan, NoRoom, PlacementSnapshot, SearchStopped
 from dragoon.allocator.gang.model import Budget
@@ -10,6 +12,7 @@ from dragoon.allocator.gang.planning import plan
 from tests.unit.allocator.gang.objects import (
     GROUP,
     NIC_DRIVER,
+    PAIRS,
     WHOLE,
     busy,
     claim,
@@ -280,3 +283,24 @@ class TestBest:
     def test_neighbours_in_the_gang_are_neighbours_on_the_nodes(self) -> None:
         found = planned(two_nodes_of_pairs(), gang(members(16, wish())))
         assert list(where(found).values()) == ["n1"] * 8 + ["n2"] * 8
+
+
+@pytest.mark.parametrize("read", ["has({}.nvlinkDomain)", "{}.host != 'x'", "size({}) > 1"])
+def test_a_selector_that_reads_what_every_node_has_of_its_own_makes_no_plan_longer(
+    read: str,
+) -> None:
+    text = read.format(f"device.attributes['{DRIVER}']")
+    names = [f"n{number}" for number in range(20)]
+    slices = [
+        one
+        for name in names
+        for one in slices_of(name, gpus(*(f"{name}-{pair}" for pair in PAIRS), host=name))
+    ]
+    known = snapshot(map(node, names), slices)
+    plain, reading = (
+        planned(known, gang(members(40, wish(2, selectors=asked))))
+        for asked in ([], [{"cel": {"expression": text}}])
+    )
+    assert isinstance(plain, GangPlan)
+    assert isinstance(reading, GangPlan)
+    assert 0 < reading.steps == plain.steps
