@@ -46,14 +46,12 @@ class Seat:
 class BusCard:
     """A card as the kernel lists it.
 
-    kernel_driver is None when nothing is bound to it; listed says that the NVIDIA module has it;
-    uuid is what the module's own listing says, where it says one.
+    kernel_driver is None when nothing is bound to it; listed says that the NVIDIA module has it.
     """
 
     address: PciAddress
     kernel_driver: str | None = None
     listed: bool = False
-    uuid: str | None = None
 
     @property
     def ours(self) -> bool:
@@ -91,10 +89,19 @@ def bus_cards(roots: Roots) -> tuple[BusCard, ...]:
             address,
             kernel_driver=_kernel_driver(roots, address),
             listed=address in listed,
-            uuid=_listed_uuid(roots, address),
         )
         for address in sorted(on_bus | listed)
     )
+
+
+def listed_uuid(roots: Roots, address: PciAddress) -> str | None:
+    """The UUID in the NVIDIA module's own listing of a card.
+
+    The module asks the card for it, and wakes one that sleeps: where that hangs, this hangs.
+    """
+    text = _text(roots.proc / "driver/nvidia/gpus" / str(address) / "information")
+    found = _UUID.search(text or "")
+    return found.group(1) if found else None
 
 
 def _device(roots: Roots, address: PciAddress) -> Path:
@@ -134,12 +141,6 @@ def _kernel_driver(roots: Roots, address: PciAddress) -> str | None:
         return (_device(roots, address) / "driver").readlink().name
     except OSError:
         return None
-
-
-def _listed_uuid(roots: Roots, address: PciAddress) -> str | None:
-    text = _text(roots.proc / "driver/nvidia/gpus" / str(address) / "information")
-    found = _UUID.search(text or "")
-    return found.group(1) if found else None
 
 
 def _names(folder: Path) -> set[PciAddress]:

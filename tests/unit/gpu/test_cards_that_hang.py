@@ -1,5 +1,7 @@
 """A simulated card that hangs the driver's library, seen through the ports."""
 
+import os
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -72,6 +74,27 @@ def test_a_card_that_hangs_is_lost_with_the_reason_and_its_name(
 def test_a_card_that_hangs_from_the_start_is_found_on_the_bus(machine: Rig) -> None:
     machine.hardware.fail(hang("nvmlDeviceGetHandleByIndex_v2", 2))
     eventually(lambda: lost(machine) == [(2, WHY)])
+
+
+def test_the_listing_of_a_card_that_hangs_is_not_read(machine: Rig) -> None:
+    """To read it, the kernel module asks the card."""
+    address = machine.address(1)
+    listing = machine.hardware.roots.proc / "driver/nvidia/gpus" / str(address) / "information"
+    machine.hardware.fail(hang(MEMORY, 1))
+    listing.unlink()
+    os.mkfifo(listing)
+    found: list[tuple[LostGpu, ...]] = []
+
+    def look() -> None:
+        eventually(lambda: len(machine.look().lost) == 1)
+        found.append(machine.look().lost)
+
+    looking = threading.Thread(target=look, daemon=True)
+    looking.start()
+    looking.join(120)
+    os.close(os.open(listing, os.O_RDWR))  # whoever reads it goes on
+    listing.unlink()
+    assert found == [(LostGpu(address, WHY, hangs=True),)]
 
 
 def test_while_a_card_hangs_the_others_are_seen_as_they_are(machine: Rig) -> None:

@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from dragoon.gpu.model import PciAddress
-from dragoon.gpu.pci import BusCard, Roots, bus_cards, node_cpus, seat
+from dragoon.gpu.pci import BusCard, Roots, bus_cards, listed_uuid, node_cpus, seat
 
 ADDRESS = PciAddress(0, 0x65, 0)
 UUID = "GPU-6a1f5a0e-1c29-4e1c-9d7d-0123456789ab"
@@ -100,9 +100,11 @@ def test_the_listing_of_the_nvidia_module_adds_cards_and_uuids(roots: Roots) -> 
     lay_listing(roots, "0000:65:00.0", f"Model: \t\t X\nGPU UUID: \t {UUID}\n")
     lay_listing(roots, "0000:66:00.0", "GPU UUID: \t GPU-????????-????\n")
     first, second = bus_cards(roots)
-    assert first == BusCard(ADDRESS, listed=True, uuid=UUID)
+    assert first == BusCard(ADDRESS, listed=True)
     assert first.ours
-    assert second.uuid is None
+    assert listed_uuid(roots, first.address) == UUID
+    assert listed_uuid(roots, second.address) is None
+    assert listed_uuid(roots, PciAddress(0, 0x67, 0)) is None
 
 
 def test_names_that_are_no_addresses_are_passed_over(roots: Roots) -> None:

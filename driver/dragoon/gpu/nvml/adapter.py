@@ -23,7 +23,7 @@ from dragoon.gpu.nvml.mig import NvmlMigCards
 from dragoon.gpu.nvml.survey import read_memory_node, read_mig_profiles, read_symbols
 from dragoon.gpu.nvml.usage import NvmlMemoryLimits, NvmlProcesses
 from dragoon.gpu.nvml.walking import Patience, Walk
-from dragoon.gpu.pci import BusCard, Roots, bus_cards
+from dragoon.gpu.pci import BusCard, Roots, bus_cards, listed_uuid
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +134,7 @@ class NvmlGpus:
         gpus, silent = told_apart([*walked.answers, *hanging])
         gpus = tuple(self._with_known_ends(gpu) for gpu in gpus)
         known = {address: gpu.uuid for address, gpu in self._seen.items()}
-        lost = locate(gpus, silent, bus, known)
+        lost = tuple(self._with_listed_uuid(card) for card in locate(gpus, silent, bus, known))
         self._remember(gpus, bus)
         if lost:
             self._forget_opening()
@@ -151,6 +151,12 @@ class NvmlGpus:
         if before is None or before.uuid != gpu.uuid:
             return gpu
         return replace(gpu, links=with_known_ends(gpu.links, before.links))
+
+    def _with_listed_uuid(self, card: LostGpu) -> LostGpu:
+        """Nobody reads the listing of a card that hangs: the kernel module would ask the card."""
+        if card.uuid or card.hangs or card.address is None:
+            return card
+        return replace(card, uuid=listed_uuid(self.roots, card.address))
 
     def _remember(self, gpus: tuple[Gpu, ...], bus: tuple[BusCard, ...]) -> None:
         self._seen.update({gpu.address: gpu for gpu in gpus})

@@ -32,7 +32,7 @@ def locate(
     bus: Sequence[BusCard],
     known: Mapping[PciAddress, str],
 ) -> tuple[LostGpu, ...]:
-    """Every lost card once, with its address and UUID where anything tells them.
+    """Every lost card once, with its address where anything tells it, and its UUID where known.
 
     gpus answer; silent ones were listed by NVML and failed; bus is what the kernel lists; known
     are the UUIDs of cards that answered earlier in this process, by address. A card that another
@@ -50,7 +50,8 @@ def locate(
     found += [LostGpu(seat, _why_missing(on_bus.get(seat))) for seat in missing[len(nameless) :]]
     found += [card for card in silent if card.address is not None]
     identified = [
-        replace(card, uuid=card.uuid or _uuid(card.address, on_bus, known)) for card in found
+        replace(card, uuid=known.get(card.address)) if card.address and not card.uuid else card
+        for card in found
     ]
     return tuple(sorted(identified, key=_order))
 
@@ -67,16 +68,6 @@ def _why_missing(card: BusCard | None) -> str:
     if card is None:
         return "no longer on the PCI bus"
     return "on the PCI bus, but not listed by the driver library"
-
-
-def _uuid(
-    address: PciAddress | None,
-    on_bus: Mapping[PciAddress, BusCard],
-    known: Mapping[PciAddress, str],
-) -> str | None:
-    if address is None:
-        return None
-    return known.get(address) or (on_bus[address].uuid if address in on_bus else None)
 
 
 def _order(card: LostGpu) -> tuple[bool, PciAddress]:
