@@ -99,8 +99,8 @@ class _Call(Generic[_T]):
 class Walk(Generic[_T]):
     """Asks all cards the same, again and again. Thread-safe; callers take turns.
 
-    ask: puts the question to the card with that NVML index; None: it said nothing. place: where a card is whose answer
-    shows that it and the driver work, None for other answers.
+    ask: puts the question to the card with that NVML index; None: it said nothing. place: where a
+    card is whose answer shows that it and the driver work, None for other answers.
     """
 
     def __init__(
