@@ -65,14 +65,26 @@ def typed(raw: bytes, what: str) -> Object:
     return found
 
 
+def version(raw: bytes, what: str) -> str:
+    """What an API server calls itself, the one answer without a kind. Raises ApiError."""
+    found = decoded(raw, what).get("gitVersion")
+    if not isinstance(found, str):
+        raise _foreign(raw, what)
+    return found
+
+
 def listing(raw: bytes, what: str) -> tuple[list[Object], Mapping[str, Any]]:
     """The items of a list, and its metadata. Raises ApiError, also where it is no list."""
     found = typed(raw, what)
     items = found.get("items") or []
     is_list = found["kind"].endswith("List") and isinstance(items, list)
-    if not is_list or not all(isinstance(one, dict) for one in items):
+    if not is_list or not all(_is_object(one) for one in items):
         raise _foreign(raw, what)
     return items, found.get("metadata") or {}
+
+
+def _is_object(item: Any) -> bool:
+    return isinstance(item, dict) and isinstance(item.get("metadata"), dict)
 
 
 def _foreign(raw: bytes, what: str) -> ApiUnavailableError:

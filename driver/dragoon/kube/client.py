@@ -14,7 +14,7 @@ import aiohttp
 from dragoon.errors import ApiGoneError, ApiNotFoundError, ApiUnavailableError
 from dragoon.kube import paths
 from dragoon.kube.access import Access
-from dragoon.kube.answers import decoded, event, lines, listing, refusal, typed
+from dragoon.kube.answers import event, lines, listing, refusal, typed, version
 from dragoon.kube.patching import check_shape
 from dragoon.kube.port import PODS, Listing, Object, PatchKind, Resource, WatchEvent
 from dragoon.kube.statuses import shortened
@@ -57,8 +57,7 @@ class KubeClient:
 
     async def version(self) -> str:
         request = Request("GET", "/version")
-        found = decoded(await self._raw(request), str(request)).get("gitVersion")
-        return found if isinstance(found, str) else ""
+        return version(await self._raw(request), str(request))
 
     async def groups(self) -> Mapping[str, tuple[str, ...]]:
         found = await self._call(Request("GET", "/apis"))

@@ -13,6 +13,7 @@ from dragoon.cli import exits, main
 from dragoon.diagnose import archive
 from dragoon.kube.port import CLAIMS, EVENTS, NODES
 from tests.contract.kube.kubeconfigs import kubeconfig
+from tests.contract.kube.wire import answering, wire
 from tests.scenario.damage.cluster_world import ClusterWorld
 
 Capture = pytest.CaptureFixture[str]
@@ -239,3 +240,36 @@ async def test_a_node_tells_of_itself_when_the_api_server_stops_answering(
     assert told.err.startswith("note: this node alone: no answer from http://127.0.0.1:")
     assert told.out.startswith("node n1\n")
     assert sum(line.startswith("gpu-") for line in told.out.splitlines()) == 8
+
+
+def test_check_of_a_server_that_is_not_there_ends_with_3(tmp_path: Path, capsys: Capture) -> None:
+    nowhere = str(kubeconfig(tmp_path / "nowhere", {"server": "http://127.0.0.1:1"}))
+    arguments = ["check", "--category", "api,gang", "--kubeconfig", nowhere]
+    assert main.run(arguments) == exits.UNREACHABLE
+    told = capsys.readouterr().out
+    assert "api: not checked" in told
+    assert "fine" not in told
+
+
+FORBIDDEN = 'x is forbidden: User "u" cannot list resource "x" in API group "" at the cluster scope'
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "made"),
+    [
+        ({"kind": "Status", "message": "Unauthorized", "code": 401}, 401, {}),
+        ({"kind": "Status", "message": FORBIDDEN, "code": 403}, 403, {"API012": "warning"}),
+        ({"login": "needed"}, 200, {}),
+    ],
+    ids=["401", "403", "a proxy"],
+)
+async def test_check_that_was_told_nothing_ends_with_3(
+    body: Any, status: int, made: dict[str, str], tmp_path: Path, capsys: Capture
+) -> None:
+    async with wire(answering(body, status=status)) as server:
+        there = str(kubeconfig(tmp_path / "there", {"server": server.url}))
+        arguments = ["check", "--category", "gang,api", "--kubeconfig", there, "-o", "json"]
+        found = await asyncio.to_thread(main.run, arguments)
+    items = json.loads(capsys.readouterr().out)["items"]
+    assert {one["code"]: one["state"] for one in items if not one["notChecked"]} == made
+    assert found == exits.UNREACHABLE

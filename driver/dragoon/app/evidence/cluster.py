@@ -91,15 +91,22 @@ def of_saved(evidence: Evidence, saved: ClusterSnapshot) -> Evidence:
     )
 
 
-def _denied(*parts: object) -> tuple[str, ...]:
-    """The rights that whoever asks lacks, each once, in the order in which they were missed."""
+def _denied(*parts: object) -> tuple[str, ...] | Unread:
+    """The rights that whoever asks lacks, each once, in the order in which they were missed.
+
+    Unread where no part was told, and not for want of rights.
+    """
     notes: list[str] = []
     for part in parts:
         if isinstance(part, Unread):
             notes.append(part.why)
         elif isinstance(part, ClusterSnapshot):
             notes += part.missing
-    return tuple(dict.fromkeys(filter(None, map(missing_right, notes))))
+    lacking = tuple(dict.fromkeys(filter(None, map(missing_right, notes))))
+    silent = next((part for part in parts if isinstance(part, Unread)), None)
+    if lacking or silent is None or not all(isinstance(part, Unread) for part in parts):
+        return lacking
+    return silent
 
 
 async def _objects(api: Api, source: str, patience: float) -> ClusterSnapshot:

@@ -182,6 +182,9 @@ def _may_not_ask(evidence: Evidence) -> Iterator[Problem]:
         yield Problem("you", f"may not {right}", f"kubectl auth can-i {right}")
 
 
+LACKS_A_RIGHT: Final = "API012"
+"""Says what could not be looked at, and nothing about what is there."""
+
 RULES: Final = (
     Rule(
         Check(
@@ -305,7 +308,7 @@ RULES: Final = (
     ),
     Rule(
         Check(
-            "API012",
+            LACKS_A_RIGHT,
             "warning",
             "Whoever runs the check lacks a right",
             "What it is needed for is not checked, or answered without.",

@@ -83,8 +83,8 @@ class Report:
 
     @property
     def is_blind(self) -> bool:
-        """Nothing at all could be checked."""
-        return all(one.skipped for one in self.results)
+        """Nothing at all could be checked, for want of rights or of answers."""
+        return all(one.skipped or one.check.code == api.LACKS_A_RIGHT for one in self.results)
 
 
 def run(
