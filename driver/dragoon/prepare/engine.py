@@ -106,6 +106,7 @@ class Engine:
         )
         self._sweep = HardwareSweep(self._executor, common, HostRoot(settings.host_root), observer)
         self._cards = Patient(settings.cards_s)
+        self._rebuilding: asyncio.Task[None] | None = None
         self._rebuilder = Rebuilder(
             api,
             settings,
@@ -274,7 +275,13 @@ class Engine:
 
     async def _tidy(self) -> None:
         await asyncio.to_thread(self._tidier.look)
-        await self._rebuilder.consider(self._tidier.unreadable)
+        if self._rebuilding is None:
+            missing = self._tidier.unreadable
+            self._rebuilding = asyncio.create_task(self._rebuilder.consider(missing))
+            await asyncio.wait({self._rebuilding}, timeout=self._settings.cards_s)
+        if self._rebuilding.done():  # else a card hangs: nobody waits for it again
+            ended, self._rebuilding = self._rebuilding, None
+            ended.result()
 
     async def _reconcile_for_ever(self) -> None:
         while True:

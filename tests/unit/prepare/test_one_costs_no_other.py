@@ -19,6 +19,7 @@ from dragoon.prepare.observing import Counted, Repaired, Reported, Swept
 from tests.unit.prepare.keeping import PATHS
 from tests.unit.prepare.migging import H100, ON, HangingCards, MigScene
 from tests.unit.prepare.scene import Scene, gpu, result, until
+from tests.unit.prepare.sharing import pod_with_claims
 
 
 class Failing(MemoryEffects):
@@ -178,3 +179,31 @@ async def test_a_claim_whose_card_hangs_keeps_no_process_from_starting_and_no_fi
         assert cards.asked == asked, "it is not asked again while it hangs"
         for claim in others:
             await engine.unprepare(claim)
+
+
+async def test_a_damaged_entry_whose_card_hangs_keeps_no_file_of_another_claim_from_coming_back(
+    divided: MigScene,
+) -> None:
+    results = {"stuck": (divided.mig_result("3g.40gb", 4),), "other": (result(1),)}
+    _, claims = await pod_with_claims(divided, "p", results)
+    stuck, other = claims["stuck"], claims["other"]
+    before = await divided.started()
+    for claim in (stuck, other):
+        await before.prepare(claim)
+    outside, path = MemoryEffects(divided.disk), PATHS.spec(other.uid)
+    spec = outside.read(path)
+    outside.write(PATHS.journal(stuck.uid), b"{", 0o600)
+
+    with hanging(divided) as cards:
+        engine = await divided.started(cards, cards_s=0.05)
+        await engine.reconcile()
+        await until(lambda: cards.asked > 0)
+        outside.remove(path)
+
+        await engine.reconcile()
+        await until(lambda: outside.read(path) == spec)
+
+        cards.answer.set()
+        await until(lambda: outside.exists(PATHS.journal(stuck.uid)))
+        await engine.finished()
+    assert await divided.engine().prepare(stuck)
