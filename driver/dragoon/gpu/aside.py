@@ -65,11 +65,7 @@ class Patient:
             done, _ = await asyncio.wait({asking}, timeout=self._seconds)
             if done:
                 return asking.result()
-        raise HardwareError(
-            f"the GPU driver has not answered for {self._seconds:g} s",
-            hint="look for hung GPUs in the kernel log; a reboot may be needed",
-            retryable=True,
-        )
+        raise unanswered(self._seconds)
 
 
 class Patients:
@@ -83,3 +79,12 @@ class Patients:
     async def ask(self, card: PciAddress, call: Callable[[], _T]) -> _T:
         """See `Patient.ask`; call asks that card."""
         return await self._of.setdefault(card, Patient(self._seconds)).ask(call)
+
+
+def unanswered(seconds: float) -> HardwareError:
+    """The error for a driver that has not answered for so long."""
+    return HardwareError(
+        f"the GPU driver has not answered for {seconds:g} s",
+        hint="look for hung GPUs in the kernel log; a reboot may be needed",
+        retryable=True,
+    )

@@ -14,7 +14,7 @@ from concurrent.futures import Future, wait
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from dragoon.errors import HardwareError
+from dragoon.gpu.aside import unanswered
 
 _T = TypeVar("_T")
 
@@ -120,11 +120,7 @@ class Overseer:
             if begun.done():
                 del self._under_way[key]
                 return begun.result()
-        raise HardwareError(
-            f"the GPU driver has not answered for {self._seconds:g} s",
-            hint="look for hung GPUs in the kernel log; a reboot may be needed",
-            retryable=True,
-        )
+        raise unanswered(self._seconds)
 
 
 def _begun(work: Callable[[], _T]) -> Future[_T]:

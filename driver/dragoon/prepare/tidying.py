@@ -43,7 +43,8 @@ def tidy(entry: Entry | None, *, set_aside: bool, boot_id: str) -> Tidy:
 class Tidier:
     """Tidies all claims. Its methods block; one thread at a time calls them.
 
-    patience: seconds that one claim may take, whose card may hang. unreadable: the claims of which the last look found no entry that can be read.
+    patience: seconds that one claim may take, whose card may hang. unreadable: the claims of which
+    the last look found no entry that can be read.
     """
 
     def __init__(
