@@ -1,5 +1,6 @@
 """The fault campaign of `hack/chaos`: a short run of it, and that it finds bugs that are planted."""
 
+import asyncio
 import os
 import random
 import re
@@ -13,12 +14,14 @@ from typing import Any
 
 import pytest
 
-from chaoscampaign import deeds, memory, points, victim
+from chaoscampaign import deeds, memory, points, truth, victim
 from chaoscampaign.board import Board, Deed, Kind
 from chaoscampaign.campaign import Call, Campaign, Tally
 from chaoscampaign.node import Node
-from chaoscampaign.workload import bystanders
+from chaoscampaign.workload import DRIVER, bystanders
+from dragoon.api.slice_validation import check_pool
 from dragoon.errors import StateError
+from dragoon.kube.port import SLICES, Object
 from dragoon.prepare.effects import HostEffects
 
 ROOT = Path(__file__).parents[2]
@@ -85,6 +88,40 @@ async def test_a_planted_bug_is_caught_in_a_real_process(bug: str) -> None:
     async with campaign_on(bug) as campaign:
         await deeds.power_cut_at(campaign, campaign.node.wishes["whole"], Call.UNPREPARE, 0)
         assert campaign.tally.violations > 0
+
+
+def slice_of(index: int, generation: int, counter: str) -> Object:
+    """The first slice has the counters, the second one the device that takes of them."""
+    taken = {"counterSet": "card", "counters": {counter: {"value": "1"}}}
+    content: Object = {"sharedCounters": [{"name": "card", "counters": taken["counters"]}]}
+    if index:
+        content = {"devices": [{"name": "gpu", "consumesCounters": [taken]}]}
+    pool = {"name": "node/gpu", "generation": generation, "resourceSliceCount": 2}
+    return {
+        "apiVersion": "resource.k8s.io/v1",
+        "kind": "ResourceSlice",
+        "metadata": {"name": f"slice-{index}"},
+        "spec": {"driver": DRIVER, "nodeName": "node", "pool": pool, **content},
+    }
+
+
+async def test_a_pool_is_judged_when_it_is_written_as_a_whole(tmp_path: Path) -> None:
+    """Between two writes its devices take counters that are not there, and no allocator looks."""
+    node = Node(tmp_path)
+    node.published = frozenset({"gpu"})
+    for index in (0, 1):
+        await node.memory.create(SLICES, slice_of(index, 1, "old"))
+    first, second = await node.slices()
+    await node.memory.replace(SLICES, slice_of(0, 2, "new") | {"metadata": first["metadata"]})
+    assert check_pool(await node.slices())
+
+    judging = asyncio.create_task(truth.invalid_in_api(node))
+    for _ in range(3):
+        await asyncio.sleep(0)
+    assert not judging.done()
+    await node.memory.replace(SLICES, slice_of(1, 2, "new") | {"metadata": second["metadata"]})
+
+    assert [*await judging] == []
 
 
 def test_fewer_points_than_recorded_are_told_but_not_a_number_of_driver_calls() -> None:
