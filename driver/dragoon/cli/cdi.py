@@ -11,7 +11,16 @@ from dragoon.app import cdi_view
 from dragoon.app.cdi_view import FileState, Written
 from dragoon.cli import exits, objects, settings
 from dragoon.cli.calling import Family
-from dragoon.cli.output import Cell, Form, Row, form_option, print_data, print_next, print_table
+from dragoon.cli.output import (
+    Cell,
+    Form,
+    Row,
+    form_option,
+    print_data,
+    print_next,
+    print_note,
+    print_table,
+)
 from dragoon.diagnose.runtime_config import container_problem, read_config
 from dragoon.errors import CdiError
 from dragoon.reading import text_in
@@ -60,7 +69,7 @@ def show(
         if one.state is not FileState.WHOLE
     ]
     for problem in (*found.problems, *wrong):
-        click.echo(f"note: {problem}", err=True)
+        print_note(problem)
     if wrong or found.problems:
         print_next("dragoon check --category kubelet,state")
     return exits.FINDINGS if wrong or found.problems else exits.FINE
@@ -117,7 +126,7 @@ def inject(
         print_next("dragoon check --category runtime,state")
         return exits.FINDINGS
     for skipped in found.skipped:
-        click.echo(f"note: no CDI spec, left out: {skipped}", err=True)
+        print_note(f"no CDI spec, left out: {skipped}")
     print_data(found.config, form)
     return exits.FINE
 
@@ -161,7 +170,7 @@ def runtime(config: BinaryIO, *, environment: BinaryIO | None, form: Form, **opt
             form,
         )
     for problem in problems:
-        click.echo(f"note: {problem}", err=True)
+        print_note(problem)
     if problems:
         print_next("dragoon check --category runtime")
     return exits.FINDINGS if problems else exits.FINE

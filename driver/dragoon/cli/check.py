@@ -18,7 +18,7 @@ from dragoon.cli.asking import kubeconfig_option
 from dragoon.cli.cluster_source import looking_at
 from dragoon.cli.durations import CLUSTER_SECONDS, SECONDS, either_timeout_option
 from dragoon.cli.given import PATH
-from dragoon.cli.output import Form, form_option, print_data, print_next, print_table
+from dragoon.cli.output import Form, form_option, print_data, print_next, print_note, print_table
 from dragoon.cli.waiting import until
 from dragoon.diagnose.checking import (
     CATEGORIES,
@@ -156,7 +156,7 @@ class _Place:
 async def _report(place: _Place, seconds: float, fail_on: FailOn, *, before: bool) -> Report:
     """What is found; looks again for so many seconds while that is bad, or nothing."""
     # Each text once: what does not change is not told again.
-    note = functools.cache(lambda text: click.echo(f"note: {text}, looking again", err=True))
+    note = functools.cache(lambda text: print_note(f"{text}, looking again"))
 
     async def look() -> Report:
         return run(await _gather(place), place.categories, before=before)

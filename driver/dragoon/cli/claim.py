@@ -8,7 +8,7 @@ import yaml
 from dragoon.cli import exits
 from dragoon.cli.calling import Family
 from dragoon.cli.given import TEXT
-from dragoon.cli.output import print_next
+from dragoon.cli.output import print_next, print_note
 from dragoon.diagnose.wishing import Wish, problems, template
 from dragoon.errors import DragoonError
 
@@ -50,6 +50,6 @@ def new(**wishes: Any) -> int:
     click.echo(yaml.safe_dump(found, sort_keys=False, width=1000), nl=False)
     for one in findings:
         instead = f"; instead: {one.instead}" if one.instead else ""
-        click.echo(f"note: {one.code} {one.found}{instead}", err=True)
+        print_note(f"{one.code} {one.found}{instead}")
     print_next("dragoon simulate -f FILE")
     return exits.FINE

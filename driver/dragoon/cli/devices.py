@@ -24,6 +24,7 @@ from dragoon.cli.output import (
     print_data,
     print_names,
     print_next,
+    print_note,
     print_table,
 )
 from dragoon.diagnose import saving
@@ -95,10 +96,10 @@ def command(
     }
     _print(found, template, form, why)
     for problem in unmatched(seen.divisions.values(), seen.wishes):
-        click.echo(f"note: {problem}", err=True)
+        print_note(problem)
     for address, problems in unpublished.items():
         for problem in problems:
-            click.echo(f"note: GPU {address}: {problem}", err=True)
+            print_note(f"GPU {address}: {problem}")
     return report(seen.inventory)
 
 
@@ -150,7 +151,7 @@ def report(inventory: Inventory) -> int:
         click.echo("no GPUs on this node", err=True)
     for gpu in inventory.gpus:
         for problem in gpu.problems:
-            click.echo(f"note: GPU {gpu.address}: {problem}", err=True)
+            print_note(f"GPU {gpu.address}: {problem}")
     for lost in inventory.lost:
         click.echo(
             f"degraded: GPU {lost.address or 'at an unknown address'} is lost: {lost.reason}",

@@ -16,7 +16,7 @@ from dragoon.cli.asking import kubeconfig_option
 from dragoon.cli.cluster_source import looking_at
 from dragoon.cli.durations import task_timeout_option
 from dragoon.cli.given import PATH, TEXT
-from dragoon.cli.output import print_next
+from dragoon.cli.output import print_next, print_note
 from dragoon.errors import ApiUnavailableError, ConfigError, InvalidInputError, StateError
 
 _STDOUT: Final = "-"
@@ -68,7 +68,7 @@ def command(
     )
     _write(name, data)
     for error in errors:
-        click.echo(f"note: not collected: {error}", err=True)
+        print_note(f"not collected: {error}")
     if name != _STDOUT:
         click.echo(name)
         print_next(looking_at("dragoon status", Path(name)))

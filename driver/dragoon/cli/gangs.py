@@ -25,6 +25,7 @@ from dragoon.cli.output import (
     print_data,
     print_names,
     print_next,
+    print_note,
     print_table,
 )
 from dragoon.diagnose import saving
@@ -208,7 +209,7 @@ def _look(
         return ask(kubeconfig, lambda api: gang_view.gangs_in(api, namespace), timeout)
     found, unread = gang_view.saved_gangs(saving.load(snapshot), namespace)
     for one in unread:
-        click.echo(f"note: {one}", err=True)
+        print_note(one)
     return found
 
 

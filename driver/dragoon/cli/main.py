@@ -176,7 +176,7 @@ def main() -> NoReturn:
 def _say(message: str, hint: str, after: str) -> None:
     click.echo(f"{click.style('error:', fg='red')} {one_line(message)}", err=True)
     if hint:
-        click.echo(f"{click.style('hint:', fg='yellow')} {hint}", err=True)
+        click.echo(f"{click.style('hint:', fg='yellow')} {one_line(hint)}", err=True)
     click.echo(f"next: {typed(after)}", err=True)
 
 

@@ -19,6 +19,7 @@ from dragoon.cli.output import (
     print_data,
     print_names,
     print_next,
+    print_note,
     print_table,
 )
 
@@ -61,7 +62,7 @@ def command(what: What, form: Form, timeout: float, **options: Any) -> int:
     if not division.cards and not division.problems:
         click.echo("no GPU of this node has MIG", err=True)
     for problem in division.problems:
-        click.echo(f"note: {problem}", err=True)
+        print_note(problem)
     if division.problems:
         print_next("dragoon check --category host")
     elif what == "list" and any(one["claim"] == mig_view.NOBODY for one in objects):

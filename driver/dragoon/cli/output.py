@@ -93,6 +93,11 @@ def print_names(kind: str, names: Iterable[str]) -> None:
         click.echo(f"{kind}/{one_line(one)}")
 
 
+def print_note(text: str) -> None:
+    """Something to know beside the answer, on stderr; in one line, whoever wrote it."""
+    click.echo(f"note: {one_line(text)}", err=True)
+
+
 def print_next(*commands: str | tuple[str, ...]) -> None:
     """The commands to type next, on stderr, each once; as words where a blank may be in one."""
     for one in dict.fromkeys(commands):

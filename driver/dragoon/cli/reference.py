@@ -20,7 +20,9 @@ Data goes to stdout, everything else to stderr. Piped output is plain text; scri
 `-o json`, whose shape is that of the Kubernetes API, and not the tables. Commands that list objects
 know `-o wide`, with more columns and why something is not known, and `-o name`, with names as
 other commands take them and, as kubectl does it, without the namespace. `--timeout` bounds how long
-a driver, or an API server, is waited for. Every command ends with one of the exit codes below.
+a driver, a login or an API server is waited for. An option whose value is empty, as of a variable that
+is not set, is refused where it would mean something else. Every command ends with one of the exit codes
+below.
 
 `pip install .` in a checkout installs the command, as `dragoon` and as `kubectl dragoon`. In bash,
 `eval "$(_DRAGOON_COMPLETE=bash_source dragoon)"` completes its commands and options; the same with

@@ -18,6 +18,7 @@ from dragoon.cli.output import (
     form_option,
     print_data,
     print_next,
+    print_note,
     print_table,
 )
 from dragoon.diagnose import answers
@@ -78,7 +79,7 @@ def _print(found: Simulation) -> None:
         if group.remedies is not None:
             print_remedies(group.remedies)
     for note in found.notes:
-        click.echo(f"note: {one_line(note)}", err=True)
+        print_note(note)
 
 
 def _row(group: Simulated) -> Row:

@@ -23,6 +23,7 @@ from dragoon.cli.output import (
     print_data,
     print_names,
     print_next,
+    print_note,
     print_table,
 )
 from dragoon.diagnose import saving
@@ -121,7 +122,7 @@ def _look(
         except (ConfigError, ApiUnavailableError) as error:
             if kubeconfig is not None or not _is_node(config):
                 raise
-            click.echo(f"note: this node alone: {error.message}", err=True)
+            print_note(f"this node alone: {error.message}")
     return asyncio.run(_of_node(config, timeout or DRIVER_SECONDS))
 
 

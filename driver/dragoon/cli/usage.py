@@ -18,6 +18,7 @@ from dragoon.cli.output import (
     print_data,
     print_names,
     print_next,
+    print_note,
     print_table,
 )
 
@@ -72,7 +73,7 @@ def command(
         f"{_claims(one)} on GPU {one.gpu}: {one.problem}" for one in found.lines if one.problem
     ]
     for problem in (*found.problems, *dict.fromkeys(problems)):
-        click.echo(f"note: {problem}", err=True)
+        print_note(problem)
     if problems or found.problems:
         print_next("dragoon check --category host,state")
     return exits.FINDINGS if problems or found.problems else exits.FINE

@@ -12,7 +12,8 @@ from dragoon.kube.port import Object, WatchEvent
 from dragoon.kube.statuses import error_for, message_of, shortened
 from dragoon.kube.transport import Request
 
-_SOMEBODY_ELSE: Final = "check that the address is an API server's, not a proxy's"
+SOMEBODY_ELSE: Final = "check that the address is an API server's, not a proxy's"
+"""The hint for whatever no API server answers."""
 
 
 async def lines(chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
@@ -49,7 +50,7 @@ def decoded(raw: bytes, what: str) -> Object:
         found = _json(raw)
     except msgspec.DecodeError as error:
         raise ApiUnavailableError(
-            f"{what}: the answer is not JSON: {shortened(str(error), 200)}", hint=_SOMEBODY_ELSE
+            f"{what}: the answer is not JSON: {shortened(str(error), 200)}", hint=SOMEBODY_ELSE
         ) from error
     if not isinstance(found, dict):
         raise _foreign(raw, what)
@@ -91,7 +92,7 @@ def _foreign(raw: bytes, what: str) -> ApiUnavailableError:
     """Read as an object, it would be one without anything in it: an empty cluster."""
     seen = shortened(raw[:2000].decode("utf-8", "replace"), 200)
     return ApiUnavailableError(
-        f"{what}: the answer is no object of Kubernetes: {seen}", hint=_SOMEBODY_ELSE
+        f"{what}: the answer is no object of Kubernetes: {seen}", hint=SOMEBODY_ELSE
     )
 
 

@@ -14,7 +14,7 @@ import aiohttp
 from dragoon.errors import ApiGoneError, ApiNotFoundError, ApiUnavailableError
 from dragoon.kube import paths
 from dragoon.kube.access import Access
-from dragoon.kube.answers import event, lines, listing, refusal, typed, version
+from dragoon.kube.answers import SOMEBODY_ELSE, event, lines, listing, refusal, typed, version
 from dragoon.kube.patching import check_shape
 from dragoon.kube.port import PODS, Listing, Object, PatchKind, Resource, WatchEvent
 from dragoon.kube.statuses import shortened
@@ -267,6 +267,10 @@ class KubeClient:
             raise ApiUnavailableError(
                 f"{what}: no answer from {self.server} in time",
                 hint="check that the API server runs and can be reached from here",
+            ) from error
+        except aiohttp.TooManyRedirects as error:
+            raise ApiUnavailableError(
+                f"{what}: {self.server} redirects without end", hint=SOMEBODY_ELSE
             ) from error
         except (aiohttp.ClientError, OSError) as error:
             raise ApiUnavailableError(

@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from aiohttp import web
 
 from dragoon.errors import ApiUnavailableError
 from dragoon.kube.connecting import connect
@@ -62,3 +63,15 @@ async def test_an_empty_list_of_go_has_null_for_its_items(tmp_path: Path) -> Non
     body = {"kind": "NodeList", "metadata": {"resourceVersion": "7"}, "items": None}
     found = await answered(body, tmp_path, "list")
     assert (found.items, found.resource_version) == ((), "7")
+
+
+async def test_redirects_without_end_are_told_as_such(tmp_path: Path) -> None:
+    async def answer(request: web.Request) -> web.StreamResponse:
+        raise web.HTTPFound(request.path)
+
+    async with wire(answer) as server:
+        client = await connect(kubeconfig(tmp_path / "k", {"server": server.url}))
+        with pytest.raises(ApiUnavailableError, match="redirects without end") as caught:
+            await client.get(NODES, "n")
+        await client.close()
+    assert "not a proxy's" in caught.value.hint

@@ -205,13 +205,13 @@ def test_what_cannot_be_read_of_a_saved_cluster_is_told_and_costs_no_other_gang(
     tmp_path: Path, capsys: Capture
 ) -> None:
     broken = {**of("b"), "spec": {"size": "two"}}
-    missing = ("gangs: may not be listed", "pods: may not be listed")
+    missing = ("gangs: may not\nnext: be \x1b[30mlisted", "pods: may not be listed")
     file = saved(tmp_path, of("a"), broken, missing=missing)
     assert main.run(["gangs", "--snapshot", file]) == 0
     told = capsys.readouterr()
     assert [line.split()[1] for line in told.out.splitlines()[1:]] == ["a"]
     first, second = told.err.splitlines()
-    assert first == "note: gangs: may not be listed"
+    assert first == "note: gangs: may not next: be \ufffd[30mlisted"
     assert second.startswith("note: ")
     assert "size" in second
 
