@@ -97,19 +97,16 @@ class Reconciler:
         return overdue
 
     async def _release_all(self, gone: Iterable[Entry]) -> dict[str, str]:
-        """Takes claims back side by side, and says what kept one from it, by claim UID.
+        """Takes claims back one after the other, and says what kept one from it, by claim UID.
 
         One that takes long, for its card hangs, is not waited for again, nor begun anew before it
         has ended.
         """
-        begun = {
-            entry.uid: asyncio.create_task(self._release(entry))
-            for entry in gone
-            if entry.uid not in self._releasing
-        }
-        self._releasing |= begun
-        if begun:
-            await asyncio.wait(begun.values(), timeout=self._settings.cards_s)
+        for entry in gone:
+            if entry.uid not in self._releasing:
+                begun = asyncio.create_task(self._release(entry))
+                self._releasing[entry.uid] = begun
+                await asyncio.wait({begun}, timeout=self._settings.cards_s)
         tasks = dict(self._releasing)
         for uid, task in tasks.items():
             if task.done():
