@@ -6,6 +6,7 @@ from typing import Final
 import pytest
 
 from dragoon.allocator import problem
+from dragoon.allocator.gang import terrain
 from dragoon.api import forms, gang, limits
 from dragoon.cel import frame, parser
 from dragoon.diagnose import archive, documents
@@ -25,6 +26,9 @@ NUMBERS: Final = {
     "GPUs with a share of the tier `hami` in one container": (region.MAX_DEVICES,),
     "members": (gang.MOST_MEMBERS,),
     "name": (limits.LABEL_BYTES,),
+    "nodes times values, over the levels of its topology that are device attributes": (
+        terrain.MOST_BINS,
+    ),
     "different pods in a request to an autoscaler": (objects.MOST_SHAPES,),
     "devices in one slice": (limits.DEVICES_PER_SLICE, limits.DEVICES_PER_DETAILED_SLICE),
     "devices of a node in the health of pods": (healthstream.MOST_DEVICES,),

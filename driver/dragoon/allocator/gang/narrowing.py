@@ -38,7 +38,9 @@ def place(
     narrowing = _Narrowing(terrain, needs, fixed, wishes)
     fitting: list[Packed] = []
     best: Short | None = None
-    for area in parts(terrain, topology.required, needs, fixed):
+    areas = parts(terrain, topology.required, needs, fixed)
+    complete = not terrain.is_cut
+    for area in areas:
         found = narrowing.preferred(area, topology.preferred)
         if isinstance(found, Packed):
             fitting.append(found)
@@ -51,7 +53,8 @@ def place(
             best = better._replace(sure=best.sure and found.sure)
     if fitting:
         return min(fitting, key=lambda one: len(one.used))
-    return best or Short(0, 0, sure=True)
+    best = best or Short(0, 0, sure=True)
+    return best._replace(sure=best.sure and complete)
 
 
 def parts(

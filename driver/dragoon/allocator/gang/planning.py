@@ -67,9 +67,10 @@ def _answer(
         return found
     if not found.short.sure:
         fitting = standing(snapshot, found.case, found.terrain).members(found.case.shapes)
+        why = "; levels of its topology have more values than are looked at"
         return SearchStopped(
             found.steps,
             f"the search stopped after {found.steps} devices: {fitting} of {len(case.core)} members "
-            "fit, whether all do is not known",
+            f"fit, whether all do is not known{why if found.terrain.is_cut else ''}",
         )
     return no_room(snapshot, found, budget.advice)

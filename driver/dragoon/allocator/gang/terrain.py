@@ -2,7 +2,7 @@
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Final
 
 from dragoon.allocator.constraints import attribute_of
 from dragoon.allocator.gang import fit
@@ -20,6 +20,9 @@ from dragoon.allocator.model import Node, PoolId
 from dragoon.allocator.nodes import NodeSelectorError
 from dragoon.allocator.pools import Pool
 from dragoon.api.gang import Level
+
+MOST_BINS: Final = 65_536
+"""Nodes that are looked at anew because only some devices of them may be used: some four seconds."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -96,7 +99,8 @@ class _Site:
 class Terrain:
     """All usable nodes of a snapshot for the shapes of one ask. Mutable: it remembers.
 
-    has_floating: the shapes could have devices that several nodes offer.
+    has_floating: the shapes could have devices that several nodes offer. is_cut: there were more
+    parts of the cluster than may be looked at.
     """
 
     def __init__(
@@ -125,6 +129,9 @@ class Terrain:
                 self._first[slot.node] = self._first.get(slot.node, frozenset()) | names
         self._sites: dict[str, _Site] = {}
         self._made: dict[tuple[str, tuple[Restriction, ...]], Bin] = {}
+        self._opened: set[tuple[Restriction, ...]] = set()
+        self._left = MOST_BINS
+        self.is_cut = False
         for node in sorted(snapshot.nodes, key=lambda one: one.name):
             if node.name not in ask.excluded:
                 self._add(node)
@@ -179,7 +186,8 @@ class Terrain:
     def groups(self, area: Area, level: Level) -> dict[Any, Area]:
         """The area by the values of a level; nodes without one are in no group of a label.
 
-        A node can be in several groups of a device attribute, with different devices.
+        A node can be in several groups of a device attribute, with different devices. None of those
+        that are more than may be looked at: users choose levels, and every card has a UUID.
         """
         nodes: dict[Any, list[NodeFacts]] = {}
         if level.node_label:
@@ -196,14 +204,29 @@ class Terrain:
                 nodes.setdefault(value, []).append(node)
         nothing = (*area.restrictions, Restriction(level.attribute, frozenset()))
         free = Area(area.nodes, nothing)
+        if not self._opens(free):
+            return {}
         # Members that need no such device can be anywhere.
         anywhere = any(one.room(shape, 1) for one in self.bins(free) for shape in self.shapes)
         groups: dict[Any, Area] = {}
         for value, found in sorted(nodes.items(), key=lambda one: str(one[0])):
             only = Restriction(level.attribute, frozenset((value,)))
             here = area.nodes if anywhere else tuple(found)
-            groups[value] = Area(here, (*area.restrictions, only))
+            group = Area(here, (*area.restrictions, only))
+            if not self._opens(group):
+                return groups
+            groups[value] = group
         return groups or {"": free}
+
+    def _opens(self, area: Area) -> bool:
+        """Whether the nodes of an area may be looked at under its restrictions."""
+        if area.restrictions not in self._opened:
+            if len(area.nodes) > self._left:
+                self.is_cut = True
+                return False
+            self._opened.add(area.restrictions)
+            self._left -= len(area.nodes)
+        return True
 
     def values(self, node: NodeFacts, attribute: str) -> frozenset[Any]:
         """The values of an attribute that the devices of a node have."""

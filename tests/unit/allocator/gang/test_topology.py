@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from dragoon.allocator.gang import GangPlan, NoRoom, PlacementSnapshot
+from dragoon.allocator.gang import GangPlan, NoRoom, PlacementSnapshot, SearchStopped
 from dragoon.api.gang import Level, Topology
 from tests.unit.allocator.gang.objects import (
     CLIQUE,
@@ -19,7 +19,7 @@ from tests.unit.allocator.gang.objects import (
     where,
     wish,
 )
-from tests.unit.allocator.objects import Raw
+from tests.unit.allocator.objects import DRIVER, Raw, device
 
 RACK = Level(node_label="rack")
 
@@ -89,3 +89,22 @@ class TestTopology:
         assert where(found) == {"w0": "n2"}
         split = [placed, replace(member("other"), node="n1"), *members(1, wish(2))]
         assert isinstance(planned(self.racks(), gang(split, topology=topology)), NoRoom)
+
+
+def test_levels_with_a_value_for_each_card_end_the_search_instead_of_the_planner() -> None:
+    """Users choose levels: the parts are as many as the values of one times those of the other."""
+    names = [f"n{number:03d}" for number in range(100)]
+    slices = [
+        one
+        for name in names
+        for one in slices_of(
+            name, [device(f"gpu-{card}", uuid=f"{name}-{card}", host=name) for card in range(8)]
+        )
+    ]
+    levels = (Level(attribute=f"{DRIVER}/uuid"), Level(attribute=f"{DRIVER}/host"))
+    outcome = planned(
+        snapshot(map(node, names), slices),
+        gang([member("a"), member("b")], topology=Topology(required=levels)),
+    )
+    assert isinstance(outcome, SearchStopped)
+    assert outcome.message.endswith("levels of its topology have more values than are looked at")
