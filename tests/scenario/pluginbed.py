@@ -102,7 +102,9 @@ class Bed:
     @contextlib.asynccontextmanager
     async def kubelet(self) -> AsyncIterator[KubeletStandIn]:
         """The kubelet of the node; a second one is the kubelet after a restart."""
-        standin = KubeletStandIn(self.kubelet_root, api=self.memory, node=NODE)
+        standin = KubeletStandIn(
+            self.kubelet_root, api=self.memory, node=NODE, notify_seconds=PATIENCE
+        )
         life = asyncio.create_task(standin.run())
         try:
             yield standin

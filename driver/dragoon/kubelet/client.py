@@ -64,10 +64,12 @@ async def get_info(channel: grpc.aio.Channel, *, timeout: float = GET_INFO_SECON
     return PluginInfo(info.type, info.name, Path(info.endpoint), tuple(info.supported_versions))
 
 
-async def notify(channel: grpc.aio.Channel, error: str = "") -> None:
+async def notify(
+    channel: grpc.aio.Channel, error: str = "", *, timeout: float = NOTIFY_SECONDS
+) -> None:
     """Tells a plugin that it is registered, or why not. Raises KubeletError."""
     status = plugin_registration_v1_pb2.RegistrationStatus(plugin_registered=not error, error=error)
-    await _call(channel, REGISTRATION, "NotifyRegistrationStatus", status, timeout=NOTIFY_SECONDS)
+    await _call(channel, REGISTRATION, "NotifyRegistrationStatus", status, timeout=timeout)
 
 
 async def watch_health(channel: grpc.aio.Channel, version: HealthVersion) -> AsyncGenerator[Report]:

@@ -42,8 +42,11 @@ class Instance:
 class PluginWatch:
     """The instances registered through one folder, in the order of their registration."""
 
-    def __init__(self, folder: Path, versions: Sequence[DraVersion]) -> None:
+    def __init__(
+        self, folder: Path, versions: Sequence[DraVersion], *, notify_seconds: float
+    ) -> None:
         self._folder = folder
+        self._notify_seconds = notify_seconds
         self._versions = {version.advertised: version for version in versions}
         self._instances: list[Instance] = []
 
@@ -104,7 +107,7 @@ class PluginWatch:
             instance = await self._ask(channel)
             self._instances.append(instance)
             try:
-                await notify(channel)
+                await notify(channel, timeout=self._notify_seconds)
                 await channel.close()
                 await asyncio.get_running_loop().create_future()
             finally:

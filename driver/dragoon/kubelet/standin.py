@@ -15,7 +15,7 @@ from dragoon.errors import ApiNotFoundError, KubeletError
 from dragoon.kube.port import SLICES, Api
 from dragoon.kubelet.checkpoint import Checkpoint
 from dragoon.kubelet.client import ClaimAnswer
-from dragoon.kubelet.messages import DRA_VERSIONS, DraVersion
+from dragoon.kubelet.messages import DRA_VERSIONS, NOTIFY_SECONDS, DraVersion
 from dragoon.kubelet.pluginwatch import PluginWatch
 from dragoon.prepare.port import PreparedDevice
 
@@ -25,6 +25,7 @@ class KubeletStandIn:
 
     versions: the DRA versions it speaks; an old kubelet speaks fewer.
     api, node: with both, the slices of the node are deleted at the start, as the kubelet does.
+    notify_seconds: how long a plugin may take to hear that it is registered, before it is not.
     """
 
     def __init__(
@@ -34,9 +35,12 @@ class KubeletStandIn:
         versions: Sequence[DraVersion] = DRA_VERSIONS,
         api: Api | None = None,
         node: str = "",
+        notify_seconds: float = NOTIFY_SECONDS,
     ) -> None:
         """Raises StateError when there is a checkpoint that cannot be read."""
-        self._plugins = PluginWatch(kubelet_root / "plugins_registry", versions)
+        self._plugins = PluginWatch(
+            kubelet_root / "plugins_registry", versions, notify_seconds=notify_seconds
+        )
         self._checkpoint = Checkpoint(kubelet_root / "dra_manager_state")
         self._prepared: set[tuple[str, str]] = set()
         self._api = api

@@ -56,7 +56,6 @@ class NodeWorld:
         self._kubelet = await self._kubelet_life.enter_async_context(self.bed.kubelet())
         plugin = await self.start_plugin(gpus)
         await until("ready", lambda: not plugin.not_ready())
-        await self._kubelet.wait_registered(DRIVER)  # It forgets who is told so too slowly.
         for name, device in (("whole", WHOLE), ("divided", divided)):
             claim = await self.bed.allocated_claim(name, device)
             await self._kubelet.prepare(DRIVER, [claim])

@@ -26,7 +26,7 @@ def plugin(preparer: Preparer, root: Path, **settings: Any) -> KubeletPlugin:
 @asynccontextmanager
 async def kubelet(root: Path, **settings: Any) -> AsyncIterator[KubeletStandIn]:
     """A running stand-in; a second one on the same root is the kubelet after a restart."""
-    standin = KubeletStandIn(root, **settings)
+    standin = KubeletStandIn(root, notify_seconds=PATIENCE, **settings)
     life = asyncio.create_task(standin.run())
     try:
         yield standin
