@@ -278,6 +278,8 @@ def _at_nano(unscaled: int, scale: int) -> tuple[int, int]:
     """
     if not unscaled or scale > _DIGITS_LIMIT:
         return unscaled, scale
+    if _NANO - scale > 2 * _DIGITS_LIMIT:
+        return 1, _NANO  # No text has so many digits that anything else is left of it.
     if scale < _NANO:
         return -(-unscaled // 10 ** (_NANO - scale)), _NANO
     return unscaled * 10 ** (scale - _NANO), _NANO

@@ -158,3 +158,10 @@ def test_what_no_double_and_no_int64_holds_is_infinite_and_the_most() -> None:
     assert huge.as_approximate_int() == 2**63 - 1
     assert (-huge).as_approximate_int() == -(2**63)
     assert parse("1500m").as_approximate_int() == 1
+
+
+@pytest.mark.parametrize("text", ["1e-99999999", "-7.5e-2147483648", "0e-99999999"])
+def test_an_amount_however_small_is_read_at_once_and_rounded_up_to_nano(text: str) -> None:
+    nano = parse("1n")
+    wanted = {"1": nano, "-": -nano, "0": parse("0")}[text[0]]
+    assert parse(text) == wanted
