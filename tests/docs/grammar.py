@@ -67,14 +67,17 @@ def problem(words: Sequence[str]) -> str | None:
 _TARGET: Final = ">"
 
 
-def _of_dragoon(command: click.Command, words: Sequence[str]) -> str | None:
+def _of_dragoon(
+    command: click.Command, words: Sequence[str], above: click.Context | None = None
+) -> str | None:
     """What click says of the words, without running anything."""
     try:
-        context = command.make_context(command.name, list(words))
+        # With the context above it: a command keeps the names of its help option from the first.
+        context = command.make_context(command.name, list(words), parent=above)
         left = [*context._protected_args, *context.args]
         if isinstance(command, click.Group) and left:
             _, below, rest = command.resolve_command(context, left)
-            return "no such command" if below is None else _of_dragoon(below, rest)
+            return "no such command" if below is None else _of_dragoon(below, rest, context)
     except click.exceptions.Exit:  # --help
         return None
     except click.ClickException as error:
