@@ -53,8 +53,9 @@ _INT64_DIGITS: Final = 18
 _INT64_MAX: Final = 2**63 - 1
 _INT64_MIN: Final = -(2**63)
 _NANO: Final = -9
-_LARGEST_SCALE: Final = 2_000
 """The smallest power of ten a parsed quantity keeps; more digits are rounded away from zero."""
+_LARGEST_SCALE: Final = 2_000
+"""The largest power of ten that is written out in nano units: beyond it, it would eat memory."""
 _DIGITS_LIMIT: Final = 2_000
 """Digits a number may need when written out; beyond it, it is refused: it would eat memory."""
 _KIBI: Final = 1024

@@ -121,16 +121,9 @@ class _Outline(msgspec.Struct, frozen=True, rename="camel"):
     @property
     def entry(self) -> Entry:
         """Fail closed: containers may live with it, and a part of a card counts as all of it."""
-        return Entry(
-            version=self.version,
-            namespace=self.namespace,
-            name=self.name,
-            uid=self.uid,
-            boot_id=self.boot_id,
-            state=State.PREPARED,
-            devices=tuple(HeldDevice(**msgspec.structs.asdict(one)) for one in self.devices),
-            steps=(),
-        )
+        devices = tuple(HeldDevice(**msgspec.structs.asdict(one)) for one in self.devices)
+        told = msgspec.structs.asdict(self) | {"devices": devices}
+        return Entry(**told, state=State.PREPARED, steps=())
 
 
 class _Envelope(msgspec.Struct, frozen=True):

@@ -6,7 +6,7 @@ are preferred by themselves, but never for more nodes.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from dragoon.allocator.gang.filling import Short
 from dragoon.allocator.gang.offers import Restriction
@@ -20,6 +20,13 @@ _UNIONS: Final = 16
 """Numbers of values of a preferred level that are tried."""
 
 Found = Packed | Short
+
+
+class Parts(NamedTuple):
+    """Parts of the cluster. complete: none of them was left out, whatever preferences leave out."""
+
+    areas: list[Area]
+    complete: bool
 
 
 def place(
@@ -38,9 +45,8 @@ def place(
     narrowing = _Narrowing(terrain, needs, fixed, wishes)
     fitting: list[Packed] = []
     best: Short | None = None
-    areas = parts(terrain, topology.required, needs, fixed)
-    complete = not terrain.is_cut
-    for area in areas:
+    tried = parts(terrain, topology.required, needs, fixed)
+    for area in tried.areas:
         found = narrowing.preferred(area, topology.preferred)
         if isinstance(found, Packed):
             fitting.append(found)
@@ -54,7 +60,7 @@ def place(
     if fitting:
         return min(fitting, key=lambda one: len(one.used))
     best = best or Short(0, 0, sure=True)
-    return best._replace(sure=best.sure and complete)
+    return best._replace(sure=best.sure and tried.complete)
 
 
 def parts(
@@ -62,7 +68,7 @@ def parts(
     required: Sequence[Level],
     needs: Sequence[int],
     fixed: Mapping[Level, frozenset[Any]],
-) -> list[Area]:
+) -> Parts:
     """The parts of the cluster in which each required level has one value, as they are tried."""
     areas = [terrain.all]
     for level in required:
@@ -73,7 +79,8 @@ def parts(
             for value, group in terrain.groups(area, level).items()
             if not allowed or allowed == {value}
         ]
-    return [area for _, area in _smallest_first(terrain, dict(enumerate(areas)), needs)]
+    in_order = [area for _, area in _smallest_first(terrain, dict(enumerate(areas)), needs)]
+    return Parts(in_order, complete=not terrain.is_cut)
 
 
 def _smallest_first(

@@ -64,9 +64,9 @@ def spread(
         return Short(0, 0, sure=False)
     in_order = _in_order(terrain.shapes, blocks)
     needs = [len(shape.blocks) for shape in terrain.shapes]
-    areas = parts(terrain, topology.required, needs, fixed)
-    sure = not terrain.is_cut
-    for part in areas:
+    tried = parts(terrain, topology.required, needs, fixed)
+    sure = tried.complete
+    for part in tried.areas:
         liked = terrain.groups(part, topology.preferred[0]) if topology.preferred else {}
         for area in (*liked.values(), part):
             run = _Run(terrain, area, in_order, cluster.classes, _State(cluster.usage))

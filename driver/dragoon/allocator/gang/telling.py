@@ -56,7 +56,7 @@ def standing(snapshot: PlacementSnapshot, case: Case, terrain: Terrain) -> Stand
     topology = case.ask.topology
     fixed = fixed_values(snapshot, case.fixed, topology)
     found: list[Standing] = []
-    for area in parts(terrain, topology.required, needs, fixed)[:_PARTS]:
+    for area in parts(terrain, topology.required, needs, fixed).areas[:_PARTS]:
         bins = terrain.bins(area)
         placed: list[int] = []
         for shape in case.shapes:

@@ -103,10 +103,8 @@ def _denied(*parts: object) -> tuple[str, ...] | Unread:
         elif isinstance(part, ClusterSnapshot):
             notes += part.missing
     lacking = tuple(dict.fromkeys(filter(None, map(missing_right, notes))))
-    silent = next((part for part in parts if isinstance(part, Unread)), None)
-    if lacking or silent is None or not all(isinstance(part, Unread) for part in parts):
-        return lacking
-    return silent
+    unread = [part for part in parts if isinstance(part, Unread)]
+    return lacking if lacking or len(unread) < len(parts) else unread[0]
 
 
 async def _objects(api: Api, source: str, patience: float) -> ClusterSnapshot:
