@@ -17,6 +17,14 @@ async def enter(turns: Turns, name: str, order: list[str], priority: int, create
         await asyncio.sleep(0)
 
 
+async def two_waiting(turns: Turns, order: list[str]) -> tuple[asyncio.Task[None], ...]:
+    """The first of them would be next."""
+    gone = asyncio.create_task(enter(turns, "gone", order, 5, "1"))
+    next_ = asyncio.create_task(enter(turns, "next", order, 0, "2"))
+    await asyncio.sleep(0)
+    return gone, next_
+
+
 async def test_the_more_important_comes_first_then_the_older() -> None:
     turns, order = Turns(), list[str]()
     async with turns.turn(ANYBODY):
@@ -50,9 +58,7 @@ async def test_one_at_a_time() -> None:
 async def test_who_is_cancelled_while_waiting_keeps_nobody_out() -> None:
     turns, order = Turns(), list[str]()
     async with turns.turn(ANYBODY):
-        gone = asyncio.ensure_future(enter(turns, "gone", order, 5, "1"))
-        next_ = asyncio.ensure_future(enter(turns, "next", order, 0, "2"))
-        await asyncio.sleep(0)
+        gone, next_ = await two_waiting(turns, order)
         gone.cancel()
         with pytest.raises(asyncio.CancelledError):
             await gone
@@ -63,9 +69,7 @@ async def test_who_is_cancelled_while_waiting_keeps_nobody_out() -> None:
 async def test_who_is_cancelled_just_when_it_is_its_turn_passes_it_on() -> None:
     turns, order = Turns(), list[str]()
     async with turns.turn(ANYBODY):
-        gone = asyncio.ensure_future(enter(turns, "gone", order, 5, "1"))
-        next_ = asyncio.ensure_future(enter(turns, "next", order, 0, "2"))
-        await asyncio.sleep(0)
+        gone, next_ = await two_waiting(turns, order)
     gone.cancel()  # It was given the turn, and has not run since.
     with pytest.raises(asyncio.CancelledError):
         await gone
@@ -86,9 +90,7 @@ async def test_a_turn_that_fails_is_over() -> None:
 async def test_who_is_cancelled_and_has_not_run_since_is_not_given_the_turn() -> None:
     turns, order = Turns(), list[str]()
     async with turns.turn(ANYBODY):
-        gone = asyncio.ensure_future(enter(turns, "gone", order, 5, "1"))
-        next_ = asyncio.ensure_future(enter(turns, "next", order, 0, "2"))
-        await asyncio.sleep(0)
+        gone, next_ = await two_waiting(turns, order)
         gone.cancel()
     await asyncio.wait_for(next_, 60)
     assert order == ["next"]

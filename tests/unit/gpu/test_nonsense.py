@@ -84,28 +84,28 @@ def test_events_of_no_kind_without_an_end_do_not_keep_the_caller(tmp_path: Path)
     gpus.close()
 
 
+def leaves_the_profiles_unread(folder: Path, spoil: Spoil) -> None:
+    gpus = machine(folder, PLACEMENTS, spoil)
+    card = gpus.inventory().gpus[0]
+    with pytest.raises(HardwareError, match="MIG placements: cannot be read"):
+        gpus.mig.card(card.address)
+    gpus.close()
+
+
 def test_a_placement_of_no_size_leaves_the_profiles_unread(tmp_path: Path) -> None:
     def spoil(_: Any, __: Any, array: Any, count: Any) -> None:
         if array is not None:
             for place in array._obj[: target(count).value]:
                 place.size = 0
 
-    gpus = machine(tmp_path, PLACEMENTS, spoil)
-    card = gpus.inventory().gpus[0]
-    with pytest.raises(HardwareError, match="MIG placements: cannot be read"):
-        gpus.mig.card(card.address)
-    gpus.close()
+    leaves_the_profiles_unread(tmp_path, spoil)
 
 
 def test_more_placements_than_a_card_can_have_leave_the_profiles_unread(tmp_path: Path) -> None:
     def spoil(_: Any, __: Any, ___: Any, count: Any) -> None:
         target(count).value = 2**32 - 1
 
-    gpus = machine(tmp_path, PLACEMENTS, spoil)
-    card = gpus.inventory().gpus[0]
-    with pytest.raises(HardwareError, match="MIG placements: cannot be read"):
-        gpus.mig.card(card.address)
-    gpus.close()
+    leaves_the_profiles_unread(tmp_path, spoil)
 
 
 def test_more_instances_than_a_card_can_have_leave_them_unread(tmp_path: Path) -> None:

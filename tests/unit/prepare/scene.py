@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
+import pytest
+
 from dragoon.api.claims import ClaimRef
 from dragoon.api.forms import DEFAULT, Form
 from dragoon.gpu.model import Gpu, Inventory, PciAddress
@@ -16,7 +18,7 @@ from dragoon.kube.memory import MemoryApi
 from dragoon.kube.port import CLAIMS, PODS, Object
 from dragoon.prepare.clock import ManualClock
 from dragoon.prepare.effects import Effects
-from dragoon.prepare.effects_memory import Faults, MemoryDisk, MemoryEffects
+from dragoon.prepare.effects_memory import Crash, Faults, MemoryDisk, MemoryEffects
 from dragoon.prepare.enforcement.choosing import Enforcement
 from dragoon.prepare.engine import Engine
 from dragoon.prepare.settings import PrepareSettings
@@ -141,6 +143,17 @@ class Scene:
         body["metadata"] = created["metadata"]
         await self.api.replace(CLAIMS, body, subresource="status")
         return ClaimRef("team-a", name, created["metadata"]["uid"])
+
+    async def half_prepared(self, claim: ClaimRef, *, done: int = 5) -> None:
+        """A plugin process dies in the middle of it, after so many effects.
+
+        Five write the journal, which then says that it has begun.
+        """
+        effects = MemoryEffects(self.disk)
+        engine = await self.started(effects)
+        effects.faults = Faults(crash_at=len(effects.performed) + done)
+        with pytest.raises(Crash):
+            await engine.prepare(claim)
 
     async def pod(self, name: str, claim: ClaimRef, *, node: str = NODE, **status: Any) -> Object:
         """Creates a pod that has reserved a claim and, if not told otherwise, runs."""

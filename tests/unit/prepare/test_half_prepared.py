@@ -5,7 +5,6 @@ import pytest
 from dragoon.api.claims import ClaimRef, claim_ref
 from dragoon.errors import DeviceBusyError, StateError
 from dragoon.kube.port import CLAIMS
-from dragoon.prepare.effects_memory import Crash, Faults, MemoryEffects
 from dragoon.prepare.observing import Repaired, Reported
 from tests.unit.prepare.keeping import PATHS, a_pass, keep_going
 from tests.unit.prepare.scene import Scene, device, gpu, result
@@ -14,12 +13,7 @@ from tests.unit.prepare.scene import Scene, device, gpu, result
 async def left_half_prepared(scene: Scene, name: str) -> str:
     """A claim whose plugin process died after the journal was written."""
     claim = await scene.claim(name)
-    effects = MemoryEffects(scene.disk)
-    engine = scene.engine(effects)
-    await engine.start()
-    effects.faults = Faults(crash_at=len(effects.performed) + 5)
-    with pytest.raises(Crash):
-        await engine.prepare(claim)
+    await scene.half_prepared(claim)
     assert f"state/journal/{claim.uid}.json" in scene.files
     return claim.uid
 
@@ -113,13 +107,8 @@ async def test_c50_an_api_server_that_is_away_releases_nothing(scene: Scene) -> 
 async def allocated_anew_after_half_a_prepare(scene: Scene) -> ClaimRef:
     """A claim with a marker of the first GPU, which has the second one now."""
     claim = await scene.claim("one")
-    effects = MemoryEffects(scene.disk)
-    engine = scene.engine(effects)
-    await engine.start()
     # Six effects write the journal and the marker; the seventh would begin with the spec.
-    effects.faults = Faults(crash_at=len(effects.performed) + 6)
-    with pytest.raises(Crash):
-        await engine.prepare(claim)
+    await scene.half_prepared(claim, done=6)
     assert scene.disk.files().keys() >= {PATHS.marker(claim.uid, device(0))}
     await scene.deallocate(claim)
     await scene.allocate(claim, result(1))

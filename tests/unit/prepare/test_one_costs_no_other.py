@@ -7,13 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from dragoon.api.claims import ClaimRef
 from dragoon.errors import HardwareError
 from dragoon.gpu.mig import MigInstance
 from dragoon.gpu.model import Inventory, PciAddress
 from dragoon.kube.port import CLAIMS
 from dragoon.prepare.effects import state_error
-from dragoon.prepare.effects_memory import Crash, Faults, MemoryDisk, MemoryEffects
+from dragoon.prepare.effects_memory import MemoryDisk, MemoryEffects
 from dragoon.prepare.mig_faults import FaultyMigCards
 from dragoon.prepare.observing import Counted, Repaired, Reported, Swept
 from tests.unit.prepare.keeping import PATHS
@@ -48,16 +47,6 @@ def divided() -> MigScene:
     return MigScene(H100, H100)
 
 
-async def half_prepared(scene: Scene, claim: ClaimRef) -> None:
-    """The process dies when the journal says that it has begun."""
-    effects = MemoryEffects(scene.disk)
-    engine = scene.engine(effects)
-    await engine.start()
-    effects.faults = Faults(crash_at=len(effects.performed) + 5)
-    with pytest.raises(Crash):
-        await engine.prepare(claim)
-
-
 @contextmanager
 def hanging(scene: MigScene) -> Iterator[HangingCards]:
     """They answer in the end, so that no thread outlives the test."""
@@ -74,7 +63,7 @@ async def test_a_claim_that_is_gone_and_whose_card_hangs_keeps_no_other_from_bei
     stuck = await divided.claim("stuck", divided.mig_result("3g.40gb", 4))
     other = await divided.claim("other", result(1))
     for claim in (stuck, other):
-        await half_prepared(divided, claim)
+        await divided.half_prepared(claim)
         await divided.api.delete(CLAIMS, claim.name, namespace=claim.namespace)
     with hanging(divided) as cards:
         engine = await divided.started(cards, cards_s=0.05, lock_s=0.05)
@@ -98,7 +87,7 @@ async def test_a_claim_that_is_gone_and_cannot_be_taken_back_keeps_no_other_from
 ) -> None:
     claims = [await scene.claim(f"c{n}", result(n)) for n in range(2)]
     for claim in claims:
-        await half_prepared(scene, claim)
+        await scene.half_prepared(claim)
         await scene.api.delete(CLAIMS, claim.name, namespace=claim.namespace)
     first, second = sorted(claim.uid for claim in claims)
 

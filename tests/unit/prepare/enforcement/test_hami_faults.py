@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from dragoon.errors import DeviceBusyError, StateError
-from dragoon.prepare.effects_memory import Crash, Faults, MemoryEffects
+from dragoon.prepare.effects_memory import Faults, MemoryEffects
 from dragoon.prepare.enforcement.errors import UnenforceableError
 from dragoon.prepare.enforcement.hami_steps import region_file
 from tests.unit.prepare.scene import Scene, gpu, result
@@ -54,11 +54,7 @@ async def test_fault_2_shares_beyond_the_card_are_never_prepared(scene: Scene) -
 async def test_fault_2_and_c35_a_half_prepared_share_counts_too(scene: Scene) -> None:
     _, first = await pod_with_claims(scene, "p", {"a": [share(0, "20Gi")]})
     _, second = await pod_with_claims(scene, "q", {"a": [share(0, "5Gi")]})
-    effects = MemoryEffects(scene.disk)
-    engine = await scene.started(effects)
-    effects.faults = Faults(crash_at=len(effects.performed) + 6)
-    with pytest.raises(Crash):
-        await engine.prepare(first["a"])
+    await scene.half_prepared(first["a"], done=6)
     survivor = await scene.started(wait_s=0.0)
     with pytest.raises(DeviceBusyError):
         await survivor.prepare(second["a"])
