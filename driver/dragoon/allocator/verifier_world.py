@@ -63,24 +63,28 @@ class World:
         slices = self.slices_of(pool)
         here = [one for one in slices if self._has_devices(one)]
         counts = {one["spec"]["pool"]["resourceSliceCount"] for one in here}
-        if len(counts) != 1 or not counts & {len(slices), len(here)}:
+        if counts != {len(slices)}:
             return []
         newest = max(map(_generation, self._pools[pool]))
         if len(here) not in counts and newest > _generation(here[0]):
             return []
         names = [spot.name for spot in _spots(here)]
-        if len(here) in counts:
-            slices = here  # Enough: what other nodes have under the name of this pool is not asked.
         # Devices of other nodes may have the same names: those of this node come last and stay.
         return (
             _spots(sorted(slices, key=self._has_devices)) if len(set(names)) == len(names) else []
         )
 
     def slices_of(self, pool: tuple[str, str]) -> list[Raw]:
-        """The slices of the pool's generation: the newest that has any for this node."""
-        same = [one for one in self._pools[pool] if not _has_groups(one)]
-        newest = max((_generation(one) for one in same if self._has_devices(one)), default=-1)
-        return [one for one in same if _generation(one) == newest]
+        """The slices of the pool's generation that count: the newest that has any for this node.
+
+        Where those for this node are enough, what other nodes have under its name is not asked.
+        """
+        known = [one for one in self._pools[pool] if not _has_groups(one)]
+        newest = max((_generation(one) for one in known if self._has_devices(one)), default=-1)
+        same = [one for one in known if _generation(one) == newest]
+        here = [one for one in same if self._has_devices(one)]
+        counts = {one["spec"]["pool"]["resourceSliceCount"] for one in here}
+        return here if counts == {len(here)} else same
 
     def is_here(self, spot: Spot) -> bool:
         """Whether the device can be used on the node."""
