@@ -2,8 +2,9 @@
 
 The rules of client-go's leaderelection, on the raw port: a lease counts as held for its duration
 after it was last *seen to change*, by the clock of whoever looks, so clocks need not agree. Every
-write names the resourceVersion it was decided on. A leader that cannot renew stops its work before
-others may start theirs. `kubernetes.aio` has an election too; it needs the typed models.
+write names the resourceVersion it was decided on. A leader counts from before it asked, which is
+earlier than anybody sees the write, and stops its work before others may start theirs.
+`kubernetes.aio` has an election too; it needs the typed models.
 """
 
 import asyncio
@@ -80,12 +81,11 @@ class Election:
         Raises what the work raises, and LeadershipLostError once the work is cancelled because the
         lease could not be renewed.
         """
-        while not await self._try():
-            await self._sleep(self._timing.retry)
+        renewed = await self._stand()
         log.info("leading: %s holds the lease %s", self._identity, self._name)
         self.is_leading = True
         working = asyncio.ensure_future(work())
-        renewing = asyncio.ensure_future(self._renew())
+        renewing = asyncio.ensure_future(self._renew(renewed))
         try:
             await asyncio.wait({working, renewing}, return_when=asyncio.FIRST_COMPLETED)
         finally:
@@ -98,12 +98,30 @@ class Election:
             if not task.cancelled():
                 task.result()
 
-    async def _renew(self) -> None:
-        """Renews until that fails for too long. Raises LeadershipLostError."""
-        renewed = self._clock()
+    async def _stand(self) -> float:
+        """Waits for the lease; says when it was asked for: the others count from then at least.
+
+        An answer that came so late that no time is left to renew the lease does not count: between
+        the write and now another one may have taken it.
+        """
         while True:
+            started = self._clock()
+            if await self._try() and self._left(started) > self._timing.retry:
+                return started
             await self._sleep(self._timing.retry)
-            left = renewed + self._timing.renew - self._clock()
+
+    def _left(self, renewed: float) -> float:
+        """Seconds until a leader has to stop, unless it renews the lease before."""
+        return renewed + self._timing.renew - self._clock()
+
+    async def _renew(self, renewed: float) -> None:
+        """Renews until that fails for too long. Raises LeadershipLostError.
+
+        renewed: when the lease was last asked for with success.
+        """
+        while True:
+            await self._sleep(max(0.0, min(self._timing.retry, self._left(renewed))))
+            left = self._left(renewed)
             try:
                 # A call that hangs must not outlive the lease.
                 async with asyncio.timeout(max(0.0, left)):

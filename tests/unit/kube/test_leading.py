@@ -1,4 +1,5 @@
 import asyncio
+from contextvars import ContextVar
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -8,6 +9,8 @@ from dragoon.kube.memory import MemoryApi
 from dragoon.kube.port import LEASES, Object
 
 TIMING = Timing(lease=15, renew=10, retry=2)
+CALLER = ContextVar("caller", default="")
+"""Which candidate's tasks make a call."""
 
 
 class Time:
@@ -61,7 +64,9 @@ class Candidate:
             sleep=time.sleep,
         )
         self.works = False
+        mine = CALLER.set(name)
         self.task = asyncio.ensure_future(self.election.lead(self._work))
+        CALLER.reset(mine)
 
     async def _work(self) -> None:
         self.works = True
@@ -165,6 +170,44 @@ async def test_a_leader_that_cannot_renew_stops_before_another_may_start(time: T
     await time.pass_(TIMING.lease + 2 * TIMING.retry)
     assert two.works
     await two.stop()
+
+
+@pytest.mark.parametrize("is_cut_off", [True, False])
+@pytest.mark.parametrize("late", [1, 7, 9, 11, 20])
+async def test_whoever_hears_late_that_it_has_the_lease_never_works_beside_another(
+    time: Time, late: float, is_cut_off: bool
+) -> None:
+    """Late by a slow server or a frozen process: others count from the write, not from then."""
+    api = MemoryApi()
+    answer = api.faults.hold_answer(verb="create", resource=LEASES)
+    one = Candidate(api, time, "one")
+    await settle()
+    two = Candidate(api, time, "two")
+    await time.pass_(late)
+    answer.lift()
+    if is_cut_off:
+        api.faults.fail(times=None, resource=LEASES, when=lambda _: CALLER.get() == "one")
+    for _ in range(80):
+        await time.pass_(0.25)
+        assert not (one.works and two.works), f"both work after {time.now} s"
+    # Whoever hears late but in time leads all the same.
+    assert two.works if is_cut_off or late > TIMING.lease else one.works
+    await asyncio.gather(one.stop(), two.stop())
+
+
+async def test_a_leader_that_slept_through_a_renewal_asks_again_at_once(time: Time) -> None:
+    api = MemoryApi()
+    one = Candidate(api, time, "one")
+    await settle()
+    two = Candidate(api, time, "two")
+    answer = api.faults.hold_answer(verb="replace", resource=LEASES)
+    await time.pass_(TIMING.retry + TIMING.lease + 2 * TIMING.retry)
+    assert answer.hits
+    assert two.works
+    answer.lift()
+    await time.pass_(0)
+    assert not one.works
+    await asyncio.gather(one.stop(), two.stop())
 
 
 async def test_a_renewal_that_hangs_ends_the_work_too() -> None:
