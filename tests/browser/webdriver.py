@@ -13,6 +13,12 @@ from typing import Any, Final
 _START_S: Final = 60
 _CALL_S: Final = 120
 _ELEMENT: Final = "element-6066-11e4-a52e-4f735466cecf"
+_HEARD: Final = """
+const heard = arguments[0];
+const last = document.createElement("details");
+last.addEventListener("toggle", () => heard());
+last.open = true;
+"""
 PROGRAMS: Final = ("chromium", "chromedriver")
 
 
@@ -37,16 +43,19 @@ class Browser:
 
     def type(self, selector: str, text: str) -> None:
         """Types into an element, key by key."""
+        self._settle()
         element = self._call("POST", "/element", {"using": "css selector", "value": selector})
         self._call("POST", f"/element/{element[_ELEMENT]}/value", {"text": text})
 
     def click(self, selector: str) -> None:
         """Clicks the first element of a selector, as a person would: it must be visible."""
+        self._settle()
         element = self._call("POST", "/element", {"using": "css selector", "value": selector})
         self._call("POST", f"/element/{element[_ELEMENT]}/click", {})
 
     def texts(self, selector: str) -> list[str]:
         """The text of every element of a selector."""
+        self._settle()
         found: list[str] = self.run(
             "return [...document.querySelectorAll(arguments[0])].map((one) => one.textContent)",
             selector,
@@ -55,6 +64,7 @@ class Browser:
 
     def count(self, selector: str) -> int:
         """How many elements a selector finds."""
+        self._settle()
         return int(self.run("return document.querySelectorAll(arguments[0]).length", selector))
 
     def resize(self, width: int, height: int) -> None:
@@ -78,6 +88,13 @@ class Browser:
     def picture(self, path: Path) -> None:
         """Writes what the window shows, as PNG."""
         path.write_bytes(b64decode(self._call("GET", "/screenshot")))
+
+    def _settle(self) -> None:
+        """Returns when the page has heard of everything that was opened or closed until now.
+
+        After a click or a key Chromium tells of that late, after what is asked of the page next.
+        """
+        self._call("POST", "/execute/async", {"script": _HEARD, "args": []})
 
     def _call(self, method: str, path: str, body: Any = None) -> Any:
         return _call(method, self._session + path, body)
