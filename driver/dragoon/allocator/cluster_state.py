@@ -121,8 +121,12 @@ class ClusterState:
         """A ResourceSlice is gone."""
         old = self._slices.pop(name, None)
         if old is not None:
-            del self._members[old.pool][name]
+            members = self._members[old.pool]
+            del members[name]
             self._dirty[old.pool] = None
+            if not members and self._pools.get(old.pool) is None:
+                # No snapshot has shown it. Whoever makes none must not remember every pool.
+                del self._members[old.pool], self._dirty[old.pool]
         self._snapshot = None
 
     def put_rule(self, raw: Raw) -> None:

@@ -34,6 +34,7 @@ from dragoon.gang.protocol.executing import Executor, Written
 from dragoon.gang.protocol.model import Settings
 from dragoon.gang.provisioning.asking_for_nodes import Provisioning
 from dragoon.gang.queueing import Queue
+from dragoon.gang.records import Raw
 from dragoon.gang.remembering import Pace
 from dragoon.gang.reserving import Reserving
 from dragoon.gang.tending import Tending
@@ -210,13 +211,17 @@ class Controller:
     def _follow_copies(self) -> None:
         """What changes in the copies goes to the parts that the world does not tell of it."""
         self._copies.gangs.subscribe(self._gang)
-        self._copies.claims.subscribe(
-            lambda change: self._arbiter.claim_changed(change.old, change.new)
-        )
-        self._copies.claims.subscribe(self._tending.claim_changed)
-        self._copies.failures.subscribe(self._tending.event_changed)
+        self._copies.claims.subscribe(self._to_do(self._claim))
+        self._copies.failures.subscribe(self._to_do(self._tending.event_changed))
         self._copies.jobs.subscribe(self._tending.job_changed)
-        self._copies.slices.subscribe(self._slice)
+        self._copies.slices.subscribe(self._to_do(self._slice))
+
+    def _to_do(self, handler: Callable[[Change[Any]], None]) -> Callable[[Change[Any]], None]:
+        """Work is for the leader, and whoever begins to lead looks at all that there is.
+
+        A standby that remembered it would remember all that ever came and went.
+        """
+        return lambda change: handler(change) if self._election.is_leading else None
 
     def _parts(self) -> tuple[Part, ...]:
         return (
@@ -270,6 +275,10 @@ class Controller:
             self.metrics.gangs(by_phase(self._copies.gangs.values()))
             await asyncio.sleep(await self._gate.prove())
 
+    def _claim(self, change: Change[Raw]) -> None:
+        self._arbiter.claim_changed(change.old, change.new)
+        self._tending.claim_changed(change)
+
     def _slice(self, change: Change[Slice]) -> None:
         for one in (change.old, change.new):
             if one is not None:
@@ -286,7 +295,8 @@ class Controller:
         self._queue.add_at(FamilyKey(gang.namespace, gang.group), tick)
 
     def _changed(self, key: FamilyKey) -> None:
-        self._gangs.changed(key)
+        if self._election.is_leading:
+            self._gangs.changed(key)
 
     def _room(self, freed: Freed) -> None:
         self._gangs.room(freed)

@@ -124,6 +124,14 @@ class Looker:
 
     async def look(self, case: Case) -> None:
         """Takes a gang as far as it goes now, then writes how it stands."""
+        try:
+            await self._look(case)
+        finally:
+            if self._seeing.now_of(case) is None:
+                # It was deleted meanwhile: what was remembered since is for nobody.
+                self.forget(case.gang.uid)
+
+    async def _look(self, case: Case) -> None:
         memory = self._memory[case.gang.uid]
         due = self._planning.due(memory)
         mended = memory.faulty and not case.faults
@@ -136,8 +144,6 @@ class Looker:
         for _ in range(_ROUNDS):
             seen = self._seeing.now_of(case)
             if seen is None:
-                # It was deleted while it was planned: what it was promised is for nobody.
-                self.forget(case.gang.uid)
                 return
             case = seen
             try:

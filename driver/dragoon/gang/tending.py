@@ -4,7 +4,7 @@ Runs whether or not there are gangs. What is decided is in `nudging` and `refuse
 """
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from typing import Final, Literal, NamedTuple
 
@@ -79,7 +79,9 @@ class Tending:
             self._evictions.forget(change.old.uid)
 
     async def run(self) -> None:
-        """Looks at what changed, one after the other."""
+        """Looks at all that there is, then at what changed, one after the other."""
+        for key in (*self._refused_claims(), *self._events()):
+            self._queue.add(key)
         while True:
             key = await self._queue.take()
             try:
@@ -90,6 +92,14 @@ class Tending:
                 _log.exception("tending failed unexpectedly", about="/".join(key))
             finally:
                 self._queue.done(key)
+
+    def _refused_claims(self) -> Iterator[_Key]:
+        for key, claim in self._world.copies.claims.items():
+            if wants_eviction(claim, self._driver) is not None:
+                yield _Key("claim", *key)
+
+    def _events(self) -> Iterator[_Key]:
+        return (_Key("event", *key) for key, _ in self._world.copies.failures.items())
 
     def _about_event(self, key: _Key) -> tuple[Action, ...]:
         event = self._world.copies.failures.get(key.name, key.namespace)

@@ -1,13 +1,18 @@
 """Several controllers, and controllers that die: what one left the next goes on with."""
 
 import asyncio
+import gc
 from typing import Any
 
+from dragoon.api.device_status import EVICT
+from dragoon.app.controller import Controller
 from dragoon.errors import ApiUnavailableError
+from dragoon.gang.remembering import Memory
 from dragoon.kube.faults import Call
-from dragoon.kube.port import CLAIMS, GANGS, LEASES, Api
+from dragoon.kube.port import CLAIMS, GANGS, JOBS, LEASES, PODS, Api, Resource
 from testbed.waiting import PATIENCE
-from tests.scenario.gang.bed import SOON_LOST, Bed, until
+from tests.scenario.gang.bed import SOON_LOST, SPACE, Bed, until
+from tests.scenario.gang.test_refused import evictions, fails_to_prepare, is_woken, refuse
 
 
 class Cut:
@@ -94,3 +99,53 @@ async def test_errors_of_the_api_are_tried_again_until_the_gang_runs() -> None:
         await bed.phase("j", "Running")
         devices = [device for found in (await bed.allocated()).values() for device in found]
         assert len(devices) == len(set(devices)) == 2
+
+
+async def test_a_standby_keeps_no_list_of_what_to_do_and_does_it_once_it_leads() -> None:
+    async with Bed(nodes=1).up() as bed:
+        async with bed.controller():
+            for name in ("refused", "slept"):
+                await bed.job(name, 1)
+                await bed.phase(name, "Running")
+        nobody_leads = bed.api.faults.hang(times=None, resource=LEASES)
+        async with bed.controller() as standby:
+            await refuse(bed, "refused-0", EVICT)
+            await fails_to_prepare(bed, "slept-0", 1)
+            for index in range(3):
+                await bed.pod(f"gone-{index}", gang=f"gone-{index}", size="1")
+            await bed.job("late", 1)
+            await until("it sees them", lambda: objects(standby, PODS) == 6)
+            for index in range(3):
+                await bed.api.delete(PODS, f"gone-{index}", namespace=SPACE)
+            await until("it sees them go", lambda: objects(standby, PODS) == 3)
+            assert standby.state()["waiting"] == 0
+            nobody_leads.lift()
+            await bed.phase("late", "Running")
+            await until("a pod is evicted", lambda: evictions(bed) == ["refused-0"])
+            await until("a kubelet is woken", lambda: is_woken(bed, "slept-0"))
+
+
+def objects(controller: Controller, resource: Resource) -> int:
+    """How many objects of a kind a controller has copies of."""
+    found: int = controller.state()["copies"][resource.plural]["objects"]
+    return found
+
+
+async def test_a_gang_that_goes_while_it_is_written_leaves_nothing_behind() -> None:
+    before = memories()
+    async with Bed().up() as bed, bed.controller() as controller:
+        writing = bed.api.faults.hang(when=_is_allocation)
+        await bed.job("j", 1)
+        await asyncio.wait_for(writing.reached.wait(), PATIENCE)
+        for resource, name in ((PODS, "j-0"), (JOBS, "j"), (GANGS, "j")):
+            await bed.api.delete(resource, name, namespace=SPACE)
+        await until("the gang is gone", lambda: objects(controller, GANGS) == 0)
+        await until("the claim is gone", lambda: objects(controller, CLAIMS) == 0)
+        writing.lift()
+        await until("nothing is remembered", lambda: memories() <= before)
+
+
+def memories() -> int:
+    """Of how many gangs anything is remembered in this process."""
+    gc.collect()
+    return sum(isinstance(one, Memory) for one in gc.get_objects())

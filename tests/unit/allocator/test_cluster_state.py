@@ -14,7 +14,11 @@ from dragoon.allocator import (
     allocate_on,
     allocate_over,
 )
+from dragoon.allocator.interning import Interner
+from dragoon.allocator.model import PoolId
+from dragoon.allocator.slices import slice_record
 from dragoon.errors import InvalidInputError
+from tests.property.test_allocator_memory import reachable
 from tests.unit.allocator.objects import (
     DRIVER,
     GPU_CLASS,
@@ -327,3 +331,20 @@ def test_a_class_that_changed_is_looked_at_again() -> None:
     assert not isinstance(allocate_anywhere(state.snapshot(), [ONE], [node()]), Allocated)
     state.put_class(GPU_CLASS)
     assert isinstance(allocate_anywhere(state.snapshot(), [ONE], [node()]), Allocated)
+
+
+@pytest.mark.parametrize("is_shown", [False, True])
+def test_nodes_that_came_and_went_leave_nothing_whether_anybody_looked_or_not(
+    is_shown: bool,
+) -> None:
+    state = cluster()
+    for index in range(100):
+        found = slice_of(device("gpu-0"), node=f"node-{index}", name=f"slice-{index}")
+        found["spec"]["pool"]["name"] = f"node-{index}/gpu"
+        state.put_slice_record(slice_record(found, Interner()))
+        if is_shown:
+            state.snapshot()
+        state.drop_slice(f"slice-{index}")
+    if is_shown:
+        state.snapshot()
+    assert not [one for one in reachable(state) if isinstance(one, PoolId)]

@@ -64,3 +64,15 @@ async def test_a_leader_that_was_cut_off_while_it_acted_and_leads_again_acts() -
     assert len((await api.list(TAINT_RULES)).items) == 1
     second.cancel()
     await asyncio.gather(second, return_exceptions=True)
+
+
+async def test_whoever_begins_to_lead_finds_what_was_given_twice_before() -> None:
+    api, cluster = MemoryApi(), Cluster()
+    made = api.faults.hold_answer(verb="create", resource=TAINT_RULES)
+    arbiter = Arbiter(
+        cluster, Executor(api), written=lambda _written: None, note=lambda _note: None
+    )
+    leading = asyncio.create_task(arbiter.run())
+    await asyncio.wait_for(made.reached.wait(), 60)
+    leading.cancel()
+    await asyncio.gather(leading, return_exceptions=True)

@@ -82,7 +82,9 @@ class Arbiter:
         self._work.set()
 
     async def run(self) -> None:
-        """Watches until cancelled; what a run before this one was cut off at is looked at first."""
+        """Watches until cancelled; all pools are looked at first."""
+        snapshot = self._cluster.snapshot()
+        self._dirty |= dict.fromkeys((*snapshot.pools, *snapshot.usage))
         self._work.set()
         while True:
             await self._work.wait()
