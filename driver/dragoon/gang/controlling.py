@@ -79,6 +79,8 @@ class GangController:
         Needs copies that show the last writes of any leader before this one (case C37).
         """
         self._looker.forget_all()
+        self._rested.clear()
+        self._backoffs.clear()
         for key in self._world.families():
             self._queue.add(key)
         async with asyncio.TaskGroup() as group:
@@ -137,6 +139,8 @@ class GangController:
             self._rested[key] = self._clock() + rest
         else:
             self._rested.pop(key, None)
+            self._backoffs.pop(key, None)
+            self._queue.forget(key)
 
     def _later(self, key: FamilyKey) -> None:
         backoff = self._backoffs.setdefault(key, Backoff(first=0.5, limit=30.0))

@@ -7,9 +7,12 @@ and what happened many times is looked at once.
 import asyncio
 import heapq
 from collections.abc import Callable
-from typing import Generic, TypeVar
+from typing import Final, Generic, TypeVar
 
 Key = TypeVar("Key")
+
+_FEW: Final = 64
+"""Ticks that do not count any more and are not worth looking for."""
 
 
 class Queue(Generic[Key]):
@@ -46,7 +49,14 @@ class Queue(Generic[Key]):
         self._due[key] = tick
         self._count += 1
         heapq.heappush(self._heap, (tick, self._count, key))
+        if len(self._heap) > 2 * len(self._due) + _FEW:
+            self._heap = [one for one in self._heap if self._due.get(one[2]) == one[0]]
+            heapq.heapify(self._heap)
         self._changed.set()
+
+    def forget(self, key: Key) -> None:
+        """The key is gone: nothing is to be done at the tick that it was added for."""
+        self._due.pop(key, None)
 
     async def take(self) -> Key:
         """The next key. It is not given again until `done`."""

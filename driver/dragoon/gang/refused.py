@@ -17,6 +17,8 @@ from dragoon.gang.protocol.viewing import ref
 from dragoon.gang.records import PodRecord
 
 _MOST_DOUBLINGS: Final = 10
+_REMEMBERED: Final = 10_000
+"""Owners. Nobody tells when one that is no Job is gone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +51,10 @@ class Evictions:
     def add(self, owner: str, tick: float) -> None:
         """A pod of this owner was evicted now."""
         known = self._known.get(owner)
+        self._known.pop(owner, None)  # So that the one that was evicted last stands last.
         self._known[owner] = Evicted(known.times + 1 if known else 1, tick)
+        while len(self._known) > _REMEMBERED:
+            del self._known[next(iter(self._known))]
 
     def forget(self, owner: str) -> None:
         """The owner is gone."""

@@ -157,6 +157,16 @@ def _refused(claim: Raw, *pods: Raw, known: Evictions | None = None) -> tuple[Ac
     )
 
 
+def test_of_owners_without_end_those_evicted_last_are_remembered() -> None:
+    known = Evictions()
+    for number in range(20_000):
+        known.add(f"owner {number}", float(number))
+        known.add("again and again", float(number))
+    assert len(known.by_owner) <= 10_000
+    assert "owner 19999" in known.by_owner
+    assert known.by_owner["again and again"].times == 20_000
+
+
 def test_a_pod_of_a_refused_claim_is_evicted_with_the_reason() -> None:
     (evict,) = _refused(_claim(refused=True, on_refusal="Evict"), _pod())
 

@@ -3,6 +3,7 @@ import asyncio
 import pytest
 
 from dragoon.gang.queueing import Queue
+from tests.property.test_allocator_memory import reachable
 
 
 class Clock:
@@ -74,3 +75,23 @@ async def test_whoever_waits_is_woken_when_a_key_is_due() -> None:
     queue: Queue[str] = Queue(asyncio.get_running_loop().time)
     queue.add_at("a", asyncio.get_running_loop().time() + 0.01)
     assert await asyncio.wait_for(queue.take(), 60) == "a"
+
+
+async def test_a_key_that_is_gone_does_not_come_when_it_was_due() -> None:
+    clock = Clock()
+    queue: Queue[str] = Queue(clock)
+    queue.add_at("gone", 5)
+    queue.add_at("here", 7)
+    queue.forget("gone")
+    clock.now = 8
+    assert await queue.take() == "here"
+    assert await empty(queue)
+
+
+def test_many_keys_that_came_and_went_leave_next_to_nothing() -> None:
+    queue: Queue[str] = Queue(Clock())
+    queue.add_at("here", 1e9)
+    for number in range(1000):
+        queue.add_at(f"gone {number}", 1e6 + number)
+        queue.forget(f"gone {number}")
+    assert sum(isinstance(one, str) for one in reachable(vars(queue))) < 200

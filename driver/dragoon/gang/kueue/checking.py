@@ -128,6 +128,8 @@ class Checker:
             uid = change.old.ref.uid
             self._keys.pop(uid, None)
             self._memory.pop(uid, None)
+            self._backoffs.pop(change.key, None)
+            self._queue.forget(change.key)
             self._drop(uid)
         if change.new is not None:
             self._keys[change.new.ref.uid] = change.key
