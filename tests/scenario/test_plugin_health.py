@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from structlog.testing import capture_logs
 
 from dragoon.api import names
 from dragoon.app.plugin import Plugin
@@ -380,6 +381,22 @@ async def test_an_event_of_an_unknown_card_is_counted_and_taints_nobody(bed: Bed
                 await asyncio.sleep(0.01)
         assert not plugin.state()["health"]
     assert not taints(await bed.slices())
+
+
+async def test_events_of_unknown_cards_without_end_are_counted_and_a_few_are_logged(
+    bed: Bed,
+) -> None:
+    events = MemoryEvents()
+    async with bed.kubelet(), bed.running(health=Sources(events, MemoryConditions())) as plugin:
+        await published(bed, plugin)
+        await until("somebody listens", lambda: events.polled > 0)
+        with capture_logs() as logs:
+            events.raise_(*(GpuEvent(EventKind.XID, None, number) for number in range(500)))
+            async with asyncio.timeout(PATIENCE):
+                while "events_unknown_total 500.0" not in await metrics_of(plugin):  # noqa: ASYNC110
+                    await asyncio.sleep(0.01)
+    told = [line for line in logs if line["event"] == "event of an unknown GPU"]
+    assert 0 < len(told) < 50
 
 
 async def metrics_of(plugin: Plugin) -> str:

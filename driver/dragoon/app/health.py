@@ -26,6 +26,8 @@ _log = structlog.get_logger(__name__)
 _MODE = 0o600
 _LOCK_KEY = "health"
 _LOCK_SECONDS = 5.0
+_MOST_UNKNOWN = 16
+"""Different events of unknown GPUs that are logged, each once: a sick driver may deliver any number."""
 
 
 class HealthFile:
@@ -137,7 +139,7 @@ class NodeHealth:
         event = raised.event
         if not raised.known:
             self._metrics.gpu_event_unknown(raised.times)
-            if str(event) not in self._unknown:
+            if str(event) not in self._unknown and len(self._unknown) < _MOST_UNKNOWN:
                 self._unknown.add(str(event))
                 _log.warning("event of an unknown GPU", gpu=str(event.address), what=str(event))
             return

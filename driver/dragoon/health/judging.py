@@ -8,7 +8,7 @@ need of recovery since and needs none any more. A reboot ends it too (`rememberi
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from dragoon.gpu.condition import Condition, EventKind, Recovery
+from dragoon.gpu.condition import Condition, EventKind, GpuEvent, Recovery
 from dragoon.gpu.model import FabricState, Gpu, Inventory, LostGpu, PciAddress
 from dragoon.health.scope import Heard
 from dragoon.health.settings import HealthSettings
@@ -39,6 +39,13 @@ class Observed:
     conditions: Mapping[PciAddress, Condition] = field(default_factory=dict)
     heard: Sequence[Heard] = ()
     unwatched: Mapping[PciAddress, str] = field(default_factory=dict)
+
+
+def counts(event: GpuEvent, settings: HealthSettings) -> bool:
+    """Whether its card gets a verdict for an event."""
+    if event.kind is EventKind.XID:
+        return condemns(event.number, settings)
+    return event.kind in _FATAL_EVENTS
 
 
 def judge(
@@ -117,13 +124,12 @@ def _is_ailing(card: Gpu | LostGpu, condition: Condition | None) -> bool:
 def _events(bench: _Bench, heard: Iterable[Heard]) -> Iterator[Verdict]:
     for one in heard:
         event = one.event
+        if not counts(event, bench.settings):
+            continue
         if event.kind is EventKind.XID:
-            if condemns(event.number, bench.settings):
-                text = f"{describe(event.number)}{one.where}"
-                yield bench.verdict(
-                    Kind.XID, str(event.number), text, lasting=True, spared=one.spared
-                )
-        elif event.kind in _FATAL_EVENTS:
+            text = f"{describe(event.number)}{one.where}"
+            yield bench.verdict(Kind.XID, str(event.number), text, lasting=True, spared=one.spared)
+        else:
             yield bench.verdict(
                 _FATAL_EVENTS[event.kind],
                 event.kind.value,

@@ -3,7 +3,7 @@
 import asyncio
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NoReturn, TypeVar
 
@@ -13,12 +13,12 @@ from dragoon.gpu.condition import Condition, EventKind, GpuEvent, Polled
 from dragoon.gpu.model import Inventory, PciAddress
 from dragoon.gpu.port import Conditions, GpuEvents, MigCards
 from dragoon.health import remembering
-from dragoon.health.judging import Observed, judge
+from dragoon.health.judging import Observed, counts, judge
 from dragoon.health.keeping import Keeping
 from dragoon.health.observing import Observer, Raised, Trouble, changes, ignore
 from dragoon.health.port import Memory
 from dragoon.health.scope import Heard
-from dragoon.health.scoping import scoped
+from dragoon.health.scoping import Scopes
 from dragoon.health.settings import HealthSettings
 from dragoon.health.verdict import Health
 from dragoon.health.xids import Meaning, meaning
@@ -26,6 +26,8 @@ from dragoon.health.xids import Meaning, meaning
 _T = TypeVar("_T")
 
 _EVENTS, _CONDITIONS, _MEMORY = "events", "conditions", "memory"
+_MOST_WAITING = 1024
+"""A sick driver may deliver any number as an XID, and a disk that hangs keeps them from being judged."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +69,14 @@ class _Known:
             return event.address is not None
         return event.address in {card.address for card in self.inventory.cards}
 
+    def hear(self, events: Iterable[GpuEvent]) -> None:
+        """Takes in events that count. Of one card so many that no other would make it worse."""
+        waiting = Counter(event.address for event in self.events)
+        for event in events:
+            if event not in self.events and waiting[event.address] < _MOST_WAITING:
+                self.events[event] = None
+                waiting[event.address] += 1
+
 
 class HealthWatch:
     """The health of the cards of this node. Belongs to the loop that runs run().
@@ -88,6 +98,7 @@ class HealthWatch:
         now: Callable[[], float] = time.time,
     ) -> None:
         self._sources = sources
+        self._scopes = Scopes(sources.mig)
         self._settings = settings or HealthSettings()
         self._keeping = Keeping(memory, self._settings)
         self._look = look
@@ -176,7 +187,7 @@ class HealthWatch:
             text, harmless = self._meaning(event)
             grave = grave or not harmless
             self._observer(Raised(event, known.knows(event), text, times))
-        known.events.update(dict.fromkeys(polled.events))
+        known.hear(event for event in polled.events if counts(event, self._settings))
         # An application that crashes in a loop must not have the cards looked at in a loop, nor a
         # card that is known to be lost, of which the driver says so in every opening.
         if grave or (polled.lost and not (known.inventory and known.inventory.degraded)):
@@ -230,7 +241,7 @@ class HealthWatch:
 
     async def _judge_now(self, inventory: Inventory) -> None:
         events = tuple(self._known.events)
-        about = [await scoped(self._sources.mig, event) for event in events]
+        about = [await self._scopes.of(event) for event in events]
         while True:
             before = self._health
             judged = self._judged(inventory, about)

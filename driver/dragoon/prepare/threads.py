@@ -113,8 +113,9 @@ class Overseer:
         Raises a retryable HardwareError where it, or what was begun before of this key, has not
         ended in time; it goes on, for what it holds is in the middle of a change.
         """
-        before = self._under_way.get(key)
-        if before is None or before.done():
+        # What has ended late is asked for by nobody where its claim has gone.
+        self._under_way = {one: known for one, known in self._under_way.items() if not known.done()}
+        if key not in self._under_way:
             self._under_way[key] = begun = _begun(work)
             wait((begun,), self._seconds)
             if begun.done():

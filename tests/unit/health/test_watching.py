@@ -1,6 +1,7 @@
 """The watch over the cards of a node: in which order things happen, and what goes wrong."""
 
 import asyncio
+import gc
 import threading
 from dataclasses import replace
 
@@ -313,6 +314,58 @@ async def test_an_event_that_a_surprise_kept_from_being_judged_is_judged_by_the_
         await life
     async with running(watch):
         await until(lambda: bool(said(watch, 0)))
+
+
+class Stuck(MemoryMigCards):
+    """Hangs from some time on; counts the calls that do."""
+
+    go = threading.Event()
+    hanging = 0
+
+    def card(self, address: PciAddress) -> MigCard | None:
+        self.hanging += 1
+        self.go.wait()
+        return super().card(address)
+
+
+async def test_a_card_that_hangs_and_raises_errors_on_is_asked_once() -> None:
+    cards = Stuck(divided().cards)
+    bench = Bench(mig=cards)
+    try:
+        async with bench.watching() as watch:
+            for instance in range(4):
+                bench.events.raise_(xid(48, gpu_instance=instance), xid(200 + instance))
+                await has_verdict(watch, str(200 + instance))
+            assert cards.hanging == 1
+    finally:
+        cards.go.set()
+
+
+async def has_verdict(watch: HealthWatch, value: str) -> None:
+    """Waits until the first card has a verdict about that."""
+    await until(lambda: value in {about for _, about in said(watch, 0) or ()})
+
+
+async def test_errors_without_end_that_cannot_be_judged_yet_keep_those_of_no_other_card() -> None:
+    bench = Bench()
+    async with bench.watching(None) as watch:
+        await until(lambda: bench.events.polled > 0)
+        for first in range(0, 20_000, 1000):
+            bench.events.raise_(*(xid(1000 + first + one) for one in range(1000)))
+            await all_heard(bench)
+        bench.events.raise_(xid(79, card=1))
+        await all_heard(bench)
+        assert sum(isinstance(one, GpuEvent) for one in gc.get_objects()) < 2000
+        watch.show(TWO)
+        await until(lambda: said(watch, 1) == [(Kind.XID, "79")])
+        await has_verdict(watch, "1000")
+
+
+async def all_heard(bench: Bench) -> None:
+    """Waits until the watch has taken what was raised; the bench forgets what it was told."""
+    polled = bench.events.polled
+    await until(lambda: bench.events.polled > polled + 1)
+    bench.told.clear()
 
 
 async def test_a_card_that_raises_errors_in_a_loop_is_not_asked_in_a_loop() -> None:
