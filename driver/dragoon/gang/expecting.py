@@ -12,6 +12,8 @@ from dragoon.kube.mirror import Change, Key
 
 _KEPT: Final = 4_096
 """Different pods' wishes that are remembered."""
+_LENGTH: Final = 16 * 1024 * 1024
+"""Characters of the claims that they were read from: what users configure may make one very long."""
 
 
 class Expecting:
@@ -26,6 +28,7 @@ class Expecting:
         self._counted: dict[Key, tuple[Wish, ...]] = {}
         self._open: dict[Key, PodRecord] = {}
         self._read: dict[str, tuple[Wish, ...]] = {}
+        self._length = 0
         self._mix: Mix | None = None
         pods.subscribe(self._pod)
 
@@ -68,7 +71,9 @@ class Expecting:
         text = repr((pod.amounts, [one.get("spec") for one in claims]))
         known = self._read.get(text)
         if known is None:
-            if len(self._read) >= _KEPT:
+            self._length += len(text)
+            if len(self._read) >= _KEPT or self._length > _LENGTH:
                 self._read.clear()
+                self._length = len(text)
             known = self._read[text] = wishes_of(pod.amounts, claims)
         return known

@@ -7,6 +7,7 @@ from dragoon.gang.copies import Copies
 from dragoon.gang.expecting import Expecting
 from dragoon.kube.memory import MemoryApi
 from dragoon.kube.port import CLAIMS, PODS, Object
+from tests.property.test_allocator_memory import reachable
 
 
 def claim(name: str, count: int = 1) -> Object:
@@ -36,7 +37,7 @@ class Bed:
     def __init__(self) -> None:
         self.api = MemoryApi()
         self.copies = Copies(self.api)
-        self._expecting = Expecting(
+        self.expecting = Expecting(
             self.copies.pods, lambda namespace, name: self.copies.claims.get(name, namespace)
         )
 
@@ -44,7 +45,7 @@ class Bed:
         """Weight, devices and amounts of what was learned, after the copies caught up."""
         await self.copies.pods.refresh()
         await self.copies.claims.refresh()
-        mix = self._expecting.mix()
+        mix = self.expecting.mix()
         assert mix[len(mix) - len(KINDS) :] == KINDS
         learned = mix[: len(mix) - len(KINDS)]
         return [(one.weight, one.wish.count, one.amounts) for one in learned]
@@ -68,3 +69,19 @@ async def test_pods_count_once_their_claims_are_there_and_until_they_are_gone() 
     assert await bed.mix() == [(8192, 1, cpu)]
     await bed.api.delete(PODS, "a", namespace="team")
     assert await bed.mix() == []
+
+
+async def test_of_long_claims_that_came_and_went_little_is_remembered() -> None:
+    bed, long = Bed(), {"x": "x" * 2_000_000}
+    opaque = {"driver": "gpu", "parameters": long}
+    for index in range(20):
+        raw = claim(f"c-{index}", index + 1)
+        raw["spec"]["devices"]["config"] = [{"opaque": opaque}]
+        await bed.api.create(CLAIMS, raw)
+        await bed.api.create(PODS, pod(f"p-{index}", f"c-{index}"))
+        ((_, count, _),) = await bed.mix()
+        assert count == index + 1
+        await bed.api.delete(PODS, f"p-{index}", namespace="team")
+        await bed.api.delete(CLAIMS, f"c-{index}", namespace="team")
+    kept = [one for one in reachable(bed.expecting) if isinstance(one, str) and len(one) > 2e6]
+    assert len(kept) < 10
