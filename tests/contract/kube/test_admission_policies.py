@@ -192,21 +192,31 @@ async def test_a_variable_that_cannot_be_set_isrefused(place: Place, env: list[O
 
 
 async def test_gpus_are_visible_in_no_container_that_is_added_later(place: Place) -> None:
-    pod = await place.api.create(PODS, place.pod({"name": "c", "image": "i"}))
     asks = {"name": "NVIDIA_VISIBLE_DEVICES", "value": "all"}
-    for name in ("first", "second"):
-        added = {"spec": {"ephemeralContainers": [{"name": name, "image": "i", "env": [asks]}]}}
-        made = await place.api.patch(
+
+    async def in_force() -> bool:
+        # It is a policy of its own, the last that was written: seen after those of `place`.
+        return await added(place, asks, "probe") != {"probe": [asks]}
+
+    await becomes("the policy for containers that are added is in force", in_force)
+    void = {"name": "NVIDIA_VISIBLE_DEVICES", "value": "void"}
+    assert await added(place, asks, "first", "second") == {"first": [void], "second": [void]}
+
+
+async def added(place: Place, variable: Object, *names: str) -> dict[str, list[Object]]:
+    """The variables of containers that ask for this one, added to a pod one after another."""
+    pod = await place.api.create(PODS, place.pod({"name": "c", "image": "i"}))
+    for name in names:
+        container = {"name": name, "image": "i", "env": [variable]}
+        pod = await place.api.patch(
             PODS,
             pod["metadata"]["name"],
-            added,
+            {"spec": {"ephemeralContainers": [container]}},
             kind=PatchKind.STRATEGIC,
             namespace=place.server.namespace,
             subresource="ephemeralcontainers",
         )
-    found = {one["name"]: one["env"] for one in made["spec"]["ephemeralContainers"]}
-    void = {"name": "NVIDIA_VISIBLE_DEVICES", "value": "void"}
-    assert found == {"first": [void], "second": [void]}
+    return {one["name"]: one["env"] for one in pod["spec"]["ephemeralContainers"]}
 
 
 async def test_a_namespace_can_be_left_alone(place: Place) -> None:

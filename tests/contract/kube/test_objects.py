@@ -4,12 +4,14 @@ import pytest
 
 from dragoon.errors import (
     ApiConflictError,
+    ApiForbiddenError,
     ApiInvalidError,
     ApiNotFoundError,
     InvalidInputError,
 )
 from dragoon.kube.port import CLAIMS, CLASSES, EVENTS, NODES, PODS, SLICES, Object, PatchKind
 from tests.contract.kube.servers import Server
+from tests.contract.kube.waiting import becomes
 
 
 async def test_the_server_says_its_version(server: Server) -> None:
@@ -246,12 +248,27 @@ async def test_an_event_is_written_and_becomes_a_series(server: Server) -> None:
 
 
 async def test_a_pod_is_evicted_if_it_is_still_the_same(server: Server) -> None:
-    spec = {"containers": [{"name": "c", "image": "none"}], "terminationGracePeriodSeconds": 0}
-    pod = await server.create(
-        PODS, {"metadata": {"name": "p", "namespace": server.namespace}, "spec": spec}
-    )
+    pod = await a_pod(server, "p")
     with pytest.raises(ApiConflictError):
         await server.api.evict("p", namespace=server.namespace, uid="another")
     await server.api.evict("p", namespace=server.namespace, uid=pod["metadata"]["uid"])
     with pytest.raises(ApiNotFoundError):
         await server.api.evict("p", namespace=server.namespace)
+
+
+async def a_pod(server: Server, name: str) -> Object:
+    """A pod, as soon as one can be made: a new namespace has its ServiceAccount a moment later."""
+    made: list[Object] = []
+    spec = {"containers": [{"name": "c", "image": "none"}], "terminationGracePeriodSeconds": 0}
+    body = {"metadata": {"name": name, "namespace": server.namespace}, "spec": spec}
+
+    async def is_made() -> bool:
+        try:
+            made.append(await server.create(PODS, body))
+        except ApiForbiddenError as error:
+            if "serviceaccount" not in str(error):
+                raise
+        return bool(made)
+
+    await becomes("a pod can be made", is_made)
+    return made[0]
