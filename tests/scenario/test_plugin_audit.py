@@ -10,7 +10,7 @@ from dragoon.gpu.sim.hardware import Hardware
 from dragoon.gpu.sim.occupants import ProcessState
 from dragoon.kube.port import CLAIMS, EVENTS, PODS, Object
 from testbed.waiting import PATIENCE
-from tests.scenario.pluginbed import DRIVER, NODE, Bed
+from tests.scenario.pluginbed import DRIVER, NODE, Bed, until
 
 FIRST = "gpu-0000-11-00-0"
 GIB = 1 << 30
@@ -92,10 +92,11 @@ async def test_a_process_without_the_claim_is_a_condition_an_event_and_a_metric(
         assert event["regarding"]["name"] == "stranger"
         assert event["type"] == "Warning"
         assert "python (pid 4711) in container main of pod default/stranger" in event["note"]
-        metrics = plugin.metrics.text().decode()
+        # Cards are looked at side by side: the second process may be seen one look later.
         for cause in ("ProcessOnOthersDevice", "ProcessOutsidePods"):
-            assert f'dragoon_audit_standing{{cause="{cause}"}} 1.0' in metrics
-            assert f'dragoon_audit_findings_total{{cause="{cause}"}} 1.0' in metrics
+            for metric in ("standing", "findings_total"):
+                line = f'dragoon_audit_{metric}{{cause="{cause}"}} 1.0'
+                await until(line, lambda line=line: line in plugin.metrics.text().decode())
 
         hardware.end(0, 4711)
         await enforced(bed, claim, "WholeGpu")

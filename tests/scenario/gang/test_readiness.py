@@ -51,7 +51,7 @@ async def test_gangs_are_counted_by_phase_and_plans_by_answer() -> None:
         await bed.job("j", 2)
         await bed.job("huge", 9)
         await bed.phase("j", "Running")
-        await bed.phase("huge", "Waiting")
+        await bed.waits("huge")
         running = {"Running": 1, "Waiting": 1}
         await until(
             "the copies show it",

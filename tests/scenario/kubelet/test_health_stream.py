@@ -169,4 +169,4 @@ async def test_a_stop_ends_the_stream(root: Path, preparer: ScriptedPreparer) ->
         await served.stop()
         with pytest.raises(KubeletError):
             await within(reports)
-    assert served.health_streams == 0
+    await until(lambda: served.health_streams == 0)
