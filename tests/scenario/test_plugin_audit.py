@@ -93,10 +93,15 @@ async def test_a_process_without_the_claim_is_a_condition_an_event_and_a_metric(
         assert event["type"] == "Warning"
         assert "python (pid 4711) in container main of pod default/stranger" in event["note"]
         # Cards are looked at side by side: the second process may be seen one look later.
-        for cause in ("ProcessOnOthersDevice", "ProcessOutsidePods"):
-            for metric in ("standing", "findings_total"):
-                line = f'dragoon_audit_{metric}{{cause="{cause}"}} 1.0'
-                await until(line, lambda line=line: line in plugin.metrics.text().decode())
+        wanted = {
+            f'dragoon_audit_{metric}{{cause="{cause}"}} 1.0'
+            for metric in ("standing", "findings_total")
+            for cause in ("ProcessOnOthersDevice", "ProcessOutsidePods")
+        }
+        await until(
+            "both are counted",
+            lambda: wanted <= set(plugin.metrics.text().decode().splitlines()),
+        )
 
         hardware.end(0, 4711)
         await enforced(bed, claim, "WholeGpu")
