@@ -6,7 +6,7 @@ seen by the next decision before any watch shows it (case C37): `assume` when th
 `confirm` with the answer of the API server, `forget` when the write failed.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
@@ -188,9 +188,9 @@ class ClusterState:
         """The write failed or is not wanted any more: what was assumed holds nothing."""
         self._suppose(required(claim, "metadata.uid", "ResourceClaim"), ())
 
-    def forget_node(self, name: str) -> None:
-        """A node is gone: drops what was remembered about it."""
-        self._memory.forget(name)
+    def forget_node(self, name: str, left: Collection[str]) -> None:
+        """A node is gone: drops what was remembered about it. left: the names of all others."""
+        self._memory.forget(name, left)
 
     def snapshot(self) -> Snapshot:
         """Everything as it is now. It never changes.

@@ -1,6 +1,6 @@
 """What a cluster has at one moment: the same for all pods and nodes, and never changed again."""
 
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Collection, Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -55,11 +55,14 @@ class Memory:
             self._sites[node.name] = site
         return site
 
-    def forget(self, node: str) -> None:
-        """Drops what is known of a node that is gone."""
-        self._sites.pop(node, None)
-        for by_node in list(self._misfits.values()):
+    def forget(self, node: str, left: Collection[str]) -> None:
+        """Drops what is known of a node that is gone. left: the names of those that there are."""
+        for by_node in (self._sites, *list(self._misfits.values())):
             by_node.pop(node, None)
+            if len(by_node) > len(left):
+                # A decision that was under way in its thread has brought others back.
+                for late in set(by_node).difference(left):
+                    by_node.pop(late, None)
 
     def misfits(self, wish: Hashable) -> dict[str, State]:
         """Where the wish did not fit: by node, the state in which that was so. To be added to."""

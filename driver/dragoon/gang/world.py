@@ -227,7 +227,7 @@ class World:
 
     def _node(self, change: Change[NodeFacts]) -> None:
         if change.new is None:
-            self.state.forget_node(change.key.name)
+            self.state.forget_node(change.key.name, self.node_names())
         if change.old is None or change.new is None or freed.differs(change.old, change.new):
             self._listener.room(freed.FLEET)
         if change.new is None:

@@ -321,7 +321,7 @@ def test_labels_of_a_node_that_changed_are_looked_at_again() -> None:
     state = cluster(slice_of(device("a"), nodeSelector={"nodeSelectorTerms": [term]}))
     assert not isinstance(allocate_on(state.snapshot(), [ONE], node(zone="y")), Allocated)
     assert isinstance(allocate_on(state.snapshot(), [ONE], node(zone="z")), Allocated)
-    state.forget_node("n")
+    state.forget_node("n", ())
     assert isinstance(allocate_on(state.snapshot(), [ONE], node(zone="z")), Allocated)
 
 
@@ -348,3 +348,19 @@ def test_nodes_that_came_and_went_leave_nothing_whether_anybody_looked_or_not(
     if is_shown:
         state.snapshot()
     assert not [one for one in reachable(state) if isinstance(one, PoolId)]
+
+
+def test_decisions_under_way_while_their_node_goes_leave_little_of_all_such_nodes() -> None:
+    state = cluster()
+    for index in range(50):
+        found = slice_of(device("gpu-0"), node=f"node-{index}", name=f"slice-{index}")
+        found["spec"]["pool"]["name"] = f"node-{index}/gpu"
+        state.put_slice_record(slice_record(found, Interner()))
+        before = state.snapshot()
+        state.drop_slice(f"slice-{index}")
+        state.forget_node(f"node-{index}", ["other"])
+        for wish in (ONE, claim(request(count=2))):
+            allocate_anywhere(before, [wish], [node(f"node-{index}")])
+    # Of the last one all may still be there.
+    names = {one.pool for one in reachable(state) if isinstance(one, PoolId)}
+    assert len(names) <= 3
