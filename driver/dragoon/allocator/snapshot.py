@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Any, Final
 
 from dragoon.allocator.model import DeviceClass, Node, PoolId
 from dragoon.allocator.pools import Pool, PoolSlices, pools_for
@@ -57,7 +57,8 @@ class Memory:
 
     def forget(self, node: str, left: Collection[str]) -> None:
         """Drops what is known of a node that is gone. left: the names of those that there are."""
-        for by_node in (self._sites, *list(self._misfits.values())):
+        known: list[dict[str, Any]] = [self._sites, *self._misfits.values()]
+        for by_node in known:
             by_node.pop(node, None)
             if len(by_node) > len(left):
                 # A decision that was under way in its thread has brought others back.
