@@ -7,8 +7,9 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
+from realcluster.processes import tail
 from testbed.ports import free_port, is_ready
-from testbed.waiting import PATIENCE, until
+from testbed.waiting import PATIENCE, NotInTimeError, until
 
 
 class Process:
@@ -46,9 +47,12 @@ class Process:
             )
 
     def start_and_wait(self) -> None:
-        """Starts, and returns when it says that it is ready."""
+        """Starts, and returns when it says that it is ready; else tells how its log ends."""
         self.start()
-        until(f"dragoon {self._command[3]} is ready", lambda: is_ready(self._endpoint))
+        try:
+            until(f"dragoon {self._command[3]} is ready", lambda: is_ready(self._endpoint))
+        except NotInTimeError as error:
+            raise NotInTimeError(f"{error}; its log ends:\n{tail(str(self.log))}") from error
 
     def send(self, what: signal.Signals) -> None:
         """Sends a signal that does not end it."""

@@ -1,31 +1,42 @@
 """The real cluster of hack/cluster, two nodes, a simulated DGX H100 in each."""
 
 import signal
-import subprocess
 import uuid
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterator, Mapping
 from contextlib import suppress
 
 import pytest
 
+from dragoon.diagnose.installed import OURS, PART_OF
 from realcluster.cluster import Cluster
 from realcluster.failure import ClusterError
+from realcluster.processes import tail
 from testbed import version
 from testbed.bed import Bed
 from testbed.controller import Controller
+from testbed.plugins import SYSTEM
+from testbed.process import Process
 from testbed.serving import create_namespace
 from testbed.waiting import until
 from tests.e2e.gangs import Gangs
 from tests.e2e.standing import a_bed, a_cluster, a_controller
 
 _FIGURES = pytest.StashKey[list[str]]()
+_LINES = 40
 _WHY = 'WHY:.status.conditions[?(@.type=="PodScheduled")].message'
+_TOLD = "CONDITIONS:.status.conditions[*].reason,WAITS FOR:.status.waitingFor"
+_PHASE = "NAME:.metadata.name,PHASE:.status.phase"
 _SHOWN = {
     # Not by lastTimestamp, which kube-scheduler leaves empty.
-    "events": ("events", "-A", "--sort-by=.metadata.creationTimestamp"),
-    "pods": ("pods", "-A", "-o", f"custom-columns=NAME:.metadata.name,NODE:.spec.nodeName,{_WHY}"),
-    "claims": ("resourceclaims", "-A"),
-    "slices": ("resourceslices",),
+    "events": ("get", "events", "-A", "--sort-by=.metadata.creationTimestamp"),
+    "pods": ("get", "pods", "-A", "-o", f"custom-columns={_PHASE},NODE:.spec.nodeName,{_WHY}"),
+    "claims": ("get", "resourceclaims", "-A"),
+    "slices": ("get", "resourceslices"),
+    "gangs": ("get", "gangs", "-A", "-o", f"custom-columns={_PHASE},{_TOLD}"),
+    "logs of the release": (
+        *("logs", "-n", SYSTEM, "-l", f"{PART_OF}={OURS}"),
+        *("--all-containers", "--prefix", "--ignore-errors", "--tail=10"),
+    ),
 }
 
 
@@ -93,20 +104,26 @@ def pytest_sessionstart() -> None:
 def pytest_runtest_makereport(
     item: pytest.Item,
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """A failed test shows what the plugins and the cluster said."""
+    """A failed test shows what our processes and the cluster said."""
     report = yield
-    bed = getattr(item, "funcargs", {}).get("bed")
+    given = getattr(item, "funcargs", {})
+    bed = given.get("bed")
     if bed is not None and report.failed:
-        for plugin in bed.plugins.values():
-            tail = subprocess.run(
-                ["tail", "-n", "40", plugin.log], capture_output=True, check=False
-            )
-            report.sections.append((f"log of {plugin.node.name}", tail.stdout.decode()))
-        with suppress(ClusterError):  # a teardown may fail after the cluster is gone
-            for what, arguments in _SHOWN.items():
-                lines = bed.kubectl("get", *arguments).splitlines()
-                report.sections.append((what, "\n".join(lines[-40:])))
+        for name, process in _processes(bed, given).items():
+            report.sections.append((f"log of {name}", tail(str(process.log), _LINES)))
+        for what, arguments in _SHOWN.items():
+            # A teardown may fail after the cluster is gone, and not every cluster has gangs.
+            with suppress(ClusterError):
+                if lines := bed.kubectl(*arguments).splitlines():
+                    report.sections.append((what, "\n".join(lines[-_LINES:])))
     return report
+
+
+def _processes(bed: Bed, given: Mapping[str, object]) -> dict[str, Process]:
+    """Ours outside of pods, by name. given: the fixtures of a test."""
+    found: dict[str, Process] = dict(bed.plugins)
+    made = {name: one.controller for name, one in given.items() if isinstance(one, Gangs)}
+    return found | {f"the controller ({name})": one for name, one in made.items()}
 
 
 def pytest_terminal_summary(
