@@ -29,6 +29,13 @@ class Gangs:
     def nodes(self) -> list[str]:
         return sorted(self.bed.plugins)
 
+    def milli_cpu(self, node: str) -> int:
+        """The CPU of a node that pods may ask for, in thousandths."""
+        found = self.bed.get("node", node)
+        assert found is not None
+        cpu = str(found["status"]["allocatable"]["cpu"])
+        return int(cpu.removesuffix("m")) if cpu.endswith("m") else int(cpu) * 1000
+
     def template(self, name: str, spec: Object) -> None:
         self.bed.apply(template(name, self.namespace, spec))
 

@@ -139,14 +139,7 @@ def test_a_killed_controller_is_continued_wherever_it_was(gangs: Gangs) -> None:
 
 def _share_of_a_node(gangs: Gangs) -> str:
     """So much CPU that four members take most of the nodes, and fit."""
-    return f"{_milli_cpu(gangs) * 4 // 10 // 2}m"
-
-
-def _milli_cpu(gangs: Gangs) -> int:
-    node = gangs.bed.get("node", gangs.nodes[0])
-    assert node
-    found = str(node["status"]["allocatable"]["cpu"])
-    return int(found.removesuffix("m")) if found.endswith("m") else int(found) * 1000
+    return f"{gangs.milli_cpu(gangs.nodes[0]) * 4 // 10 // 2}m"
 
 
 def _fill(gangs: Gangs, before: dict[str, str]) -> None:
@@ -155,7 +148,7 @@ def _fill(gangs: Gangs, before: dict[str, str]) -> None:
         name for name in gangs.nodes if any(f"{name}/gpu" in one for one in before.values())
     )
     filler = container("main")
-    filler["resources"]["requests"] = {"cpu": f"{_milli_cpu(gangs) * 8 // 10}m"}
+    filler["resources"]["requests"] = {"cpu": f"{gangs.milli_cpu(node) * 8 // 10}m"}
     gangs.bed.apply(pod("filler", gangs.namespace, filler, nodeName=node))
     gangs.bed.running("filler", gangs.namespace)
 
@@ -178,8 +171,11 @@ def _never_moved_until_running(gangs: Gangs, before: dict[str, str], free: set[s
             if uid in now and not free & {one["uid"] for one in owners}:
                 before[uid] = now[uid]
         free.update(_free(pods.values()))
-        kept = all(now.get(uid, was) == was for uid, was in before.items())
-        return kept and running <= set(pods)
+        moved = {uid: (was, now[uid]) for uid, was in before.items() if now.get(uid, was) != was}
+        ended = running - set(pods)
+        assert not moved
+        assert not ended
+        return True
 
     def decided() -> bool:
         conditions = [
@@ -222,10 +218,16 @@ def _is_tracked(made: dict[str, Any]) -> bool:
 
 
 def _versions(gangs: Gangs) -> dict[str, str]:
-    """The versions of all that belongs to the gang."""
+    """The version of each object that belongs to the gang."""
     gang = gangs.gang("train")
     assert gang
     return {
-        one["metadata"]["uid"]: one["metadata"]["resourceVersion"]
+        f"{one['kind']} {one['metadata']['name']}": _version(one["metadata"])
         for one in (gang, *gangs.pods("train"), *gangs.claims("train"))
     }
+
+
+def _version(metadata: dict[str, Any]) -> str:
+    """The version of an object, and who wrote it."""
+    last = max(metadata["managedFields"], key=lambda one: one["time"])
+    return f"{metadata['resourceVersion']} by {last['manager']}"

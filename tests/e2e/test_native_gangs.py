@@ -117,16 +117,16 @@ def test_a_member_without_room_at_the_last_moment_keeps_all_of_them_off_their_no
     """What is allocated stays so: our plan, and kube-scheduler's all or nothing."""
     (node,) = gangs.nodes
     gangs.template("pair", _PAIR)
-    cluster = gangs.bed.cluster
+    cluster, cpu = gangs.bed.cluster, gangs.milli_cpu(node)
     cluster.stop(KUBE_SCHEDULER)
     try:
         _group(gangs, "tight", 4)
-        _members(gangs, "tight", 4, "pair", ours=True, cpu="300m")
+        _members(gangs, "tight", 4, "pair", ours=True, cpu=f"{cpu * 15 // 100}m")
         until("all of them are let go", lambda: _let_go(gangs, "tight", 4))
         before = allocations(_claims(gangs, "tight"))
         assert len(before) == 4
         full = container("main")
-        full["resources"] = {"requests": {"cpu": "1"}}
+        full["resources"] = {"requests": {"cpu": f"{cpu // 2}m"}}
         gangs.bed.apply(pod("full", gangs.namespace, full, nodeName=node))
         gangs.bed.running("full", gangs.namespace)
     finally:
