@@ -82,7 +82,7 @@ class Line:
             for uid, one in self._memories.items()
             if one.rank is not None and one.rank < rank
         }
-        planned = {uid for uid in better if self._memories[uid].planned_at >= since}
+        planned = {uid for uid in better if self._memories[uid].asked_at >= since}
         enough = {share_of(better[uid]) for uid in planned if better[uid].behind == rank.behind} - {
             share_of(rank)
         }

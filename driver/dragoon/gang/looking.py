@@ -8,6 +8,7 @@ import time
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any, Final, TypeVar
 
 import structlog
@@ -212,9 +213,15 @@ class Looker:
                 case WaitUntil(tick):
                     self._again(gang, tick)
                 case RequestPlan():
-                    if not self._gives_way(case, memory):
-                        await self._planning.plan(case, action, memory, members=members, now=now)
-                        again = True
+                    answered = await self._planning.plan(
+                        case,
+                        action,
+                        memory,
+                        members=members,
+                        now=now,
+                        gives_way=partial(self._gives_way, case, memory),
+                    )
+                    again = answered or again
                 case Relist():
                     await self._world.copies.refresh_claims()
                     again = listed = True

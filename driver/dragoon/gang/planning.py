@@ -107,8 +107,15 @@ class Planning:
         *,
         members: Sequence[Member],
         now: datetime,
-    ) -> None:
-        """Puts the planner's answer into the memory. members: as the protocol saw them."""
+        gives_way: Callable[[], bool] = lambda: False,
+    ) -> bool:
+        """Puts the planner's answer into the memory; whether there is one.
+
+        members: as the protocol saw them. gives_way: whether others are to be planned first. It is
+        asked again when the gang's turn has come: what became free until then may be theirs.
+        """
+        if gives_way():
+            return False
         asked = frozenset(request.pods)
         memory.faulty = bool(case.faults)
         if case.faults:
@@ -116,11 +123,14 @@ class Planning:
             memory.proposal = Proposal(asked, refusal=case.faults[0].message)
             memory.woken, memory.retry_at = False, None
             memory.planned_at = self._clock()
-            return
+            return True
         with self._away():
             async with self._turns.turn(ranking.rank(case.gang, case.pods)):
+                if gives_way():
+                    return False
                 outcome = await self._ask(case, request, memory, members=members, now=now)
         self._reporter.planned(outcome, memory.planned_for)
+        return True
 
     async def _ask(
         self,
@@ -133,7 +143,7 @@ class Planning:
     ) -> Outcome:
         """Asks and remembers the answer, while it is this gang's turn."""
         gang = case.gang
-        memory.woken, memory.woken_at = False, None
+        memory.woken, memory.woken_at, memory.asked_at = False, None, self._clock()
         displaced = memory.displaced or frozenset()
         ask, placement = self.questions.ask(
             gang, case.pods, members, request, now=now, displaced=displaced

@@ -8,6 +8,7 @@ from dragoon.allocator.gang.model import Budget, GangAsk, Outcome, PlacementSnap
 from dragoon.allocator.gang.planning import plan
 from dragoon.api.gang import ANNOTATION_WORKLOAD
 from dragoon.kube.port import GANGS, TAINT_RULES
+from testbed.waiting import PATIENCE
 from tests.scenario.gang.bed import Bed, until
 from tests.scenario.gang.planners import counting, held_up
 
@@ -50,6 +51,34 @@ async def test_a_new_gang_does_not_pass_one_of_higher_priority_for_which_there_i
         await free(bed)
         await bed.phase("high", "Running")
         await bed.phase("late", "Waiting")
+
+
+async def test_what_comes_free_while_a_better_one_is_planned_is_for_that_one() -> None:
+    is_late, busy, go_on = threading.Event(), threading.Event(), threading.Event()
+
+    def planner(snapshot: PlacementSnapshot, ask: GangAsk, budget: Budget) -> Outcome:
+        if is_late.is_set() and ask.name == "team/high" and not busy.is_set():
+            busy.set()
+            assert go_on.wait(PATIENCE)
+        return plan(snapshot, ask, budget)
+
+    async with Bed(nodes=1).up() as bed, bed.controller(planner=planner, most_reservations=0):
+        try:
+            await full_of_one(bed)
+            for name, priority in (("high", 10), ("low", 0)):
+                await bed.job(name, 4, priority=priority)
+                await bed.waits(name)
+            is_late.set()
+            await bed.end("first-0")
+            await until("the better one is planned", busy.is_set)
+            for index in range(1, 4):
+                await bed.end(f"first-{index}")
+            await until("all is free", lambda: held_on(bed, "n0", lambda held: held == 0))
+        finally:
+            go_on.set()
+        await until("one of them is placed", lambda: held_on(bed, "n0", lambda held: held > 0))
+        await bed.phase("high", "Running")
+        await bed.phase("low", "Waiting")
 
 
 async def test_one_that_waits_for_what_is_not_there_holds_nobody_back() -> None:

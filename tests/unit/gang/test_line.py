@@ -28,7 +28,7 @@ class Scene:
     def high_is_planned_in_vain(self) -> None:
         """As the planner's door does it."""
         self.high.woken, self.high.woken_at = False, None
-        self.high.planned_at = self.clock.now()
+        self.high.asked_at = self.clock.now()
 
 
 def test_who_is_woken_is_looked_at_once_until_it_has_been_planned() -> None:
@@ -82,8 +82,8 @@ def test_of_another_namespace_with_very_many_one_is_enough() -> None:
     clock = ManualClock(100.0)
     line = Line(memories, pace=Pace(yields=3.0, slowest=15.0), clock=clock.now)
     assert len(line.ahead_of(memory, mine)) == 501
-    memories["g7"].woken, memories["g7"].planned_at = False, clock.now()
+    memories["g7"].woken, memories["g7"].asked_at = False, clock.now()
     assert line.ahead_of(memory, mine) == ("urgent",)
-    memories["urgent"].woken, memories["urgent"].planned_at = False, clock.now()
+    memories["urgent"].woken, memories["urgent"].asked_at = False, clock.now()
     assert line.ahead_of(memory, mine) == ()
     assert len(line.ahead_of(Memory(), mine._replace(namespace="many"))) == 499
