@@ -1,6 +1,5 @@
 """What a state keeps of 1,000 nodes with 128 devices each: records and bytes, counted one by one."""
 
-import gc
 import sys
 from collections import Counter
 from typing import Any
@@ -9,6 +8,7 @@ import pytest
 
 from dragoon.allocator import ClusterState
 from dragoon.allocator.model import Device, Facts
+from tests.reachable import reachable
 from tests.unit.allocator.objects import DRIVER, PLACEMENTS, Raw, counters, slice_of, uses
 
 NODES = 1000
@@ -80,18 +80,6 @@ def state() -> ClusterState:
 def kept(state: ClusterState) -> list[object]:
     """All objects that the pools of the state consist of."""
     return reachable(tuple(state.snapshot().pools.values()))
-
-
-def reachable(root: object) -> list[object]:
-    """Everything that hangs on an object, classes and what they hold left out."""
-    seen: dict[int, object] = {}
-    left = [root]
-    while left:
-        one = left.pop()
-        if id(one) not in seen and not isinstance(one, type):
-            seen[id(one)] = one
-            left += gc.get_referents(one)
-    return list(seen.values())
 
 
 def test_a_thousand_nodes_share_all_that_is_equal(kept: list[object]) -> None:

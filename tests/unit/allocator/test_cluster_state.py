@@ -18,7 +18,7 @@ from dragoon.allocator.interning import Interner
 from dragoon.allocator.model import PoolId
 from dragoon.allocator.slices import slice_record
 from dragoon.errors import InvalidInputError
-from tests.property.test_allocator_memory import reachable
+from tests.reachable import reachable
 from tests.unit.allocator.objects import (
     DRIVER,
     GPU_CLASS,

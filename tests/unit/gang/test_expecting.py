@@ -7,7 +7,7 @@ from dragoon.gang.copies import Copies
 from dragoon.gang.expecting import Expecting
 from dragoon.kube.memory import MemoryApi
 from dragoon.kube.port import CLAIMS, PODS, Object
-from tests.property.test_allocator_memory import reachable
+from tests.reachable import reachable
 
 
 def claim(name: str, count: int = 1) -> Object:

@@ -3,7 +3,7 @@ import asyncio
 import pytest
 
 from dragoon.gang.queueing import Queue
-from tests.property.test_allocator_memory import reachable
+from tests.reachable import reachable
 
 
 class Clock:

@@ -1,7 +1,6 @@
 """The watch over the cards of a node: in which order things happen, and what goes wrong."""
 
 import asyncio
-import gc
 import threading
 from dataclasses import replace
 
@@ -19,6 +18,7 @@ from dragoon.health.remembering import encode
 from dragoon.health.settings import HealthSettings
 from dragoon.health.verdict import Kind
 from dragoon.health.watching import HealthWatch, Pace, Sources
+from tests.reachable import reachable
 from tests.unit.health.bench import FAST, Bench, running, said, until
 from tests.unit.health.cards import (
     ALL,
@@ -355,7 +355,7 @@ async def test_errors_without_end_that_cannot_be_judged_yet_keep_those_of_no_oth
             await all_heard(bench)
         bench.events.raise_(xid(79, card=1))
         await all_heard(bench)
-        assert sum(isinstance(one, GpuEvent) for one in gc.get_objects()) < 2000
+        assert sum(isinstance(one, GpuEvent) for one in reachable(watch)) < 2000
         watch.show(TWO)
         await until(lambda: said(watch, 1) == [(Kind.XID, "79")])
         await has_verdict(watch, "1000")
