@@ -119,7 +119,7 @@ def test_the_user_stories_get_what_their_manifests_say(
         pods = bed.items("pods", "-n", stories)
         return pods if len(pods) == len(expected) and all(map(is_running, pods)) else []
 
-    pods = until(f"the pods of {story} run", all_running, within=180)
+    pods = until(f"the pods of {story} run", all_running)
     seen = []
     for pod in pods:
         (container,) = pod["spec"]["containers"]
@@ -216,7 +216,10 @@ def test_what_uninstall_leaves_holds_nobody(
     assert "holds" in str(refused.value)
     assert bed.get("daemonset", "dragoon-plugin", SYSTEM) is not None
 
+    (held,) = (one["metadata"]["name"] for one in bed.claims_of("holds", namespace))
     bed.kubectl("delete", "pod", "holds", "-n", namespace)
+    # Kubernetes takes the devices back when the pod has gone.
+    bed.gone("resourceclaim", held, namespace)
     said = helm.uninstall()
     for stays in ("gangs.dragoon.dev", f"plugins/{DRIVER_NAME}", "namespace"):
         assert stays in said
@@ -248,7 +251,7 @@ def test_nodes_without_a_driver_are_ready_and_publish_nothing(
     assert plugin["spec"]["containers"][0]["securityContext"]["privileged"] is True
     assert bed.items("resourceslices") == []
     # Commands by hand have the settings of the pod: the host's folders and its kubelet.
-    check = ("dragoon", "check", "--category", "kubelet", "-o", "json")
+    check = ("dragoon", "check", "--category", "kubelet", "--fail-on", "never", "-o", "json")
     results = json.loads(bed.run_in(name, SYSTEM, "plugin", *check))["items"]
     assert results
-    assert {one["state"] for one in results} == {"ok"}
+    assert [one for one in results if one["state"] != "ok"] == []
