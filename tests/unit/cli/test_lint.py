@@ -72,6 +72,26 @@ def test_a_document_that_is_no_object_has_no_place(file: Path, capsys: Capture) 
     assert found == "  found:   no apiVersion and no kind; found no keys"
 
 
+@pytest.mark.parametrize(
+    "text", ["", "# nothing\n---\n", "{kind: List, apiVersion: v1, items: []}"]
+)
+@pytest.mark.parametrize("command", ["lint", "simulate"])
+def test_files_without_any_object_are_wrong_usage(
+    command: str, text: str, file: Path, capsys: Capture
+) -> None:
+    """Whatever should have written them has failed: a check of nothing must not pass."""
+    file.write_text(text)
+    assert main.run([command, "-f", str(file)]) == 2
+    assert f"found no object in {file}, allowed is at least one" in capsys.readouterr().err
+
+
+def test_an_empty_file_beside_others_is_told(file: Path, tmp_path: Path, capsys: Capture) -> None:
+    (tmp_path / "empty.yaml").touch()
+    file.write_text(yaml.safe_dump(claim(exactly())))
+    assert main.run(["lint", "-f", str(tmp_path / "empty.yaml"), "-f", str(file)]) == 0
+    assert capsys.readouterr().err.startswith(f"note: no object in {tmp_path}/empty.yaml\n1 object")
+
+
 @pytest.mark.parametrize("arguments", [[], ["-f", "/nowhere.yaml"]])
 def test_no_file_or_one_that_is_not_there_is_wrong_usage(arguments: list[str]) -> None:
     assert main.run(["lint", *arguments]) == 2
