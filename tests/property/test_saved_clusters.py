@@ -17,6 +17,8 @@ from dragoon.diagnose import saving
 from dragoon.diagnose.gathering import gather
 from tests.scenario.damage import cluster_world
 
+MANIFEST = str(Path(__file__).parents[2] / "docs/manifests/one-gpu.yaml")
+
 Place = tuple[str | int, ...]
 """The file, the number of the object in it, and the way to the field."""
 
@@ -96,7 +98,8 @@ def test_no_command_takes_a_file_of_anybody_for_a_fault_of_its_own(
             (Path(folder) / name).write_text(json.dumps(content))
         for words in (
             *(["status"], ["status", "node/n1"], ["check"], ["devices"], ["map", "-o", "json"]),
-            *(["explain", "claim/has"], ["explain", "gang/train"]),
+            *(["explain", "claim/has"], ["explain", "gang/train"], ["explain", "pod/train-0"]),
+            *(["gangs"], ["gangs", "show", "train"], ["lint", "-f", MANIFEST]),
         ):
             code = main.run([*words, "--snapshot", folder])
             assert code in {exits.FINE, exits.FINDINGS, exits.USAGE}, words

@@ -5,7 +5,8 @@ a file of anybody, so it is looked at once, when it is read. Source: resource.k8
 of 1.37.
 
 A shape is a type, some types, an object (dict), a map of equal values (`Each`) or a list ([of one
-shape]). Fields that it does not name are anything; null is no value, as Go writes it.
+shape]). Fields that it does not name are anything; null is no value, as Go writes it, but in a list
+or a map Go writes none.
 """
 
 from collections.abc import Iterator, Mapping
@@ -50,6 +51,7 @@ _METADATA: Final = {
     "ownerReferences": [_texts("apiVersion", "kind", "name", "uid")],
     "finalizers": [str],
 }
+_NAMED: Final = {"metadata": Demanded({**_METADATA, "name": Demanded(str)})}
 _TAINT: Final = {**_demanded("key", "effect"), **_texts("value", "timeAdded")}
 _TOLERATION: Final = {**_texts("key", "operator", "value", "effect"), "tolerationSeconds": int}
 _CONDITION: Final = _texts("type", "status", "reason", "message", "lastTransitionTime")
@@ -145,25 +147,24 @@ _NODE_STATUS: Final = {
     "capacity": Each(_AMOUNT),
     "nodeInfo": _texts("containerRuntimeVersion", "kubeletVersion", "kernelVersion"),
 }
+_CLASS_SPEC: Final = {"selectors": _SELECTORS, "config": [_CONFIG], "extendedResourceName": str}
+_RULE_SPEC: Final = {"deviceSelector": _texts("driver", "pool", "device"), "taint": _TAINT}
 _LAYOUTS: Final[Mapping[str, dict[str, Any]]] = {
-    "DeviceClass": {
-        "spec": {"selectors": _SELECTORS, "config": [_CONFIG], "extendedResourceName": str}
-    },
-    "ResourceSlice": {"spec": _SLICE_SPEC},
-    "ResourceClaim": {"spec": _CLAIM_SPEC, "status": _CLAIM_STATUS},
-    "ResourceClaimTemplate": {"spec": {"metadata": _METADATA, "spec": _CLAIM_SPEC}},
-    "DeviceTaintRule": {
-        "spec": {"deviceSelector": _texts("driver", "pool", "device"), "taint": _TAINT}
-    },
-    "Pod": {"spec": _POD_SPEC, "status": _POD_STATUS},
+    "DeviceClass": {"spec": Demanded(_CLASS_SPEC)},
+    "ResourceSlice": {"spec": Demanded(_SLICE_SPEC)},
+    "ResourceClaim": {"spec": Demanded(_CLAIM_SPEC), "status": _CLAIM_STATUS},
+    "ResourceClaimTemplate": {"spec": Demanded({"metadata": _METADATA, "spec": _CLAIM_SPEC})},
+    "DeviceTaintRule": {"spec": Demanded(_RULE_SPEC)},
+    "Pod": {"spec": Demanded(_POD_SPEC), "status": _POD_STATUS},
     "Node": {"spec": {"taints": [_TAINT], "unschedulable": bool}, "status": _NODE_STATUS},
-    "Gang": {"spec": dict, "status": dict},
+    "Gang": {"spec": Demanded(dict), "status": dict},
 }
 
 
 def misfit(kind: str, raw: Raw) -> str:
     """The first field of an object that an API server would not store so; empty if there is none."""
-    return _misfit(raw, {"metadata": _METADATA, **_LAYOUTS.get(kind, {})}, "")
+    layout = _LAYOUTS.get(kind)
+    return "" if layout is None else _misfit(raw, {**_NAMED, **layout}, "")
 
 
 def _misfit(found: Any, shape: Any, path: str) -> str:
@@ -181,9 +182,11 @@ def _misfit(found: Any, shape: Any, path: str) -> str:
 def _within(found: Any, shape: Any, path: str) -> Iterator[tuple[Any, Any, str]]:
     """What is in a value: each with its shape and its path."""
     if isinstance(shape, list):
-        yield from ((one, shape[0], f"{path}[{number}]") for number, one in enumerate(found))
+        inner = Demanded(shape[0])
+        yield from ((one, inner, f"{path}[{number}]") for number, one in enumerate(found))
     elif isinstance(shape, Each):
-        yield from ((one, shape.shape, f"{path}.{shown(name)}") for name, one in found.items())
+        inner = Demanded(shape.shape)
+        yield from ((one, inner, f"{path}.{shown(name)}") for name, one in found.items())
     elif isinstance(shape, dict):
         yield from ((found.get(name), one, f"{path}.{name}") for name, one in shape.items())
 

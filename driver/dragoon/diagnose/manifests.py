@@ -107,7 +107,7 @@ def _item(origin: Origin, raw: Raw, namespace: str) -> Item:
 
 def _unpacked(content: Any) -> Iterator[Any]:
     """The objects of a list as kubectl and the API print it; of anything else the thing itself."""
-    if not isinstance(content, Mapping) or not isinstance(content.get("items"), list):
+    if not isinstance(content, Mapping) or not isinstance(content.get("items", ""), list | None):
         yield content
         return
     kind = text(content.get("kind"))
@@ -116,7 +116,7 @@ def _unpacked(content: Any) -> Iterator[Any]:
         return
     # The API leaves kind and version out of the items of a typed list.
     common = {"apiVersion": content.get("apiVersion"), "kind": kind.removesuffix("List")}
-    for raw in content["items"]:
+    for raw in content["items"] or ():
         yield {**common, **raw} if isinstance(raw, Mapping) and kind != "List" else raw
 
 
@@ -127,4 +127,6 @@ def _not_kubernetes(raw: Any) -> str:
     if missing:
         there = ", ".join(shown(str(key)) for key in list(raw)[:6])
         return f"no {' and no '.join(missing)}; found {f'the keys {there}' if there else 'no keys'}"
+    if raw["kind"].endswith("List") and "items" in raw:
+        return f"items: found {shown(raw['items'])}, allowed is a list"
     return ""

@@ -67,7 +67,7 @@ def load(path: Path) -> ClusterSnapshot:
         kind = text(one.get("kind"))
         wrong = misfit(kind, one)
         if wrong:
-            called = "/".join(filter(None, identity(one)))
+            called = "/".join(filter(None, identity(one))) or "(without a name)"
             missing.append(f"left out, as no API server stores it: {kind} {called}: {wrong}")
         else:
             kept.append(one)

@@ -116,6 +116,8 @@ def test_objects_with_names_that_no_api_server_takes_are_left_out_and_told(tmp_p
         ({"taints": [{"key": True}]}, "taints[0].key: found True"),
         ({"taints": [{"key": "k"}]}, "taints[0].effect: found nothing"),
         ({"name": None}, "name: found nothing"),
+        ({"taints": [None]}, "taints[0]: found nothing"),
+        ({"capacity": {"memory": None}}, "capacity.memory: found nothing"),
     ],
 )
 def test_an_object_of_a_layout_that_no_api_server_stores_is_left_out_with_its_field(
