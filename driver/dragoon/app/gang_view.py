@@ -47,7 +47,18 @@ async def gangs_in(api: Api, namespace: str | None = None) -> list[GangObject]:
         listing = await api.list(GANGS, namespace=namespace)
     except ApiNotFoundError:
         return []
-    return sorted((gang_of(raw) for raw in listing.items), key=lambda one: one.key)
+    return sorted(map(_gang, listing.items), key=lambda one: one.key)
+
+
+def _gang(raw: Object) -> GangObject:
+    """Raises InvalidInputError, naming the Gang."""
+    try:
+        return gang_of(raw)
+    except InvalidInputError as error:
+        meta = raw["metadata"]
+        raise InvalidInputError(
+            f"{meta.get('namespace')}/{meta['name']}: {error.message}"
+        ) from error
 
 
 def saved_gangs(
@@ -68,8 +79,11 @@ def saved_gangs(
 
 
 def age(created: str, now: datetime) -> str:
-    """How old, as kubectl says it."""
-    seconds = int((now - datetime.fromisoformat(created)).total_seconds()) if created else 0
+    """How old, as kubectl says it; `unknown` for what is no time, or has no zone."""
+    try:
+        seconds = int((now - datetime.fromisoformat(created)).total_seconds()) if created else 0
+    except (ValueError, TypeError):
+        return "unknown"
     for size, unit in ((86400, "d"), (3600, "h"), (60, "m")):
         if seconds >= 2 * size:
             return f"{seconds // size}{unit}"

@@ -1,7 +1,7 @@
 """What the bytes of an API server say: objects, watch events, refusals."""
 
 from collections.abc import AsyncIterator, Mapping
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
 import msgspec
 
@@ -14,6 +14,44 @@ from dragoon.kube.transport import Request
 
 SOMEBODY_ELSE: Final = "check that the address is an API server's, not a proxy's"
 """The hint for whatever no API server answers."""
+
+
+class _Metadata(msgspec.Struct):
+    """What every stored object says of itself (meta/v1 ObjectMeta); other fields are anything."""
+
+    name: Annotated[str, msgspec.Meta(min_length=1)]
+    uid: str
+    resourceVersion: str  # noqa: N815 - as the API calls it
+    namespace: str | None = None
+    labels: dict[str, str] | None = None
+    annotations: dict[str, str] | None = None
+    ownerReferences: list[dict[str, Any]] | None = None  # noqa: N815
+    finalizers: list[str] | None = None
+
+
+class _Object(msgspec.Struct):
+    """Any object; of a Status, `status` is text."""
+
+    kind: str
+    metadata: dict[str, Any] | None = None
+    spec: dict[str, Any] | None = None
+    status: dict[str, Any] | str | None = None
+
+
+class _Item(msgspec.Struct):
+    """A stored object in a list, which leaves its kind out."""
+
+    metadata: _Metadata
+    spec: dict[str, Any] | None = None
+    status: dict[str, Any] | None = None
+
+
+class _List(msgspec.Struct):
+    """A list; Go writes null for an empty one."""
+
+    kind: Annotated[str, msgspec.Meta(pattern="List$")]
+    metadata: dict[str, Any] | None = None
+    items: list[_Item] | None = None
 
 
 async def lines(chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
@@ -57,12 +95,16 @@ def decoded(raw: bytes, what: str) -> Object:
     return found
 
 
-def typed(raw: bytes, what: str) -> Object:
-    """The same of an object that has a kind, as all have but the version. Raises ApiError."""
+def typed(raw: bytes, what: str, sent: Mapping[str, Any] | None = None) -> Object:
+    """The same of an object that has a kind, as all have but the version. Raises ApiError.
+
+    sent: the object that was written, whose metadata and spec an API server answers with.
+    """
     found = decoded(raw, what)
-    metadata = found.get("metadata")
-    if not isinstance(found.get("kind"), str) or not isinstance(metadata, dict | None):
-        raise _foreign(raw, what)
+    _check(found, _Object, raw, what)
+    for part in ("metadata", "spec"):
+        if (sent or {}).get(part) and found.get(part) is None:
+            raise _foreign(raw, what, f"{part} is missing")
     return found
 
 
@@ -76,23 +118,25 @@ def version(raw: bytes, what: str) -> str:
 
 def listing(raw: bytes, what: str) -> tuple[list[Object], Mapping[str, Any]]:
     """The items of a list, and its metadata. Raises ApiError, also where it is no list."""
-    found = typed(raw, what)
-    items = found.get("items") or []
-    is_list = found["kind"].endswith("List") and isinstance(items, list)
-    if not is_list or not all(_is_object(one) for one in items):
-        raise _foreign(raw, what)
-    return items, found.get("metadata") or {}
+    found = decoded(raw, what)
+    _check(found, _List, raw, what)
+    return found.get("items") or [], found.get("metadata") or {}
 
 
-def _is_object(item: Any) -> bool:
-    return isinstance(item, dict) and isinstance(item.get("metadata"), dict)
+def _check(found: Object, layout: type[msgspec.Struct], raw: bytes, what: str) -> None:
+    """Raises ApiUnavailableError, naming the field: whoever reads objects relies on their types."""
+    try:
+        msgspec.convert(found, layout)
+    except msgspec.ValidationError as error:
+        raise _foreign(raw, what, str(error)) from error
 
 
-def _foreign(raw: bytes, what: str) -> ApiUnavailableError:
+def _foreign(raw: bytes, what: str, why: str = "") -> ApiUnavailableError:
     """Read as an object, it would be one without anything in it: an empty cluster."""
     seen = shortened(raw[:2000].decode("utf-8", "replace"), 200)
+    told = f"{why}: {seen}" if why else seen
     return ApiUnavailableError(
-        f"{what}: the answer is no object of Kubernetes: {seen}", hint=SOMEBODY_ELSE
+        f"{what}: the answer is no object of Kubernetes: {told}", hint=SOMEBODY_ELSE
     )
 
 

@@ -146,14 +146,14 @@ class KubeClient:
     async def create(self, resource: Resource, body: Object, *, dry_run: bool = False) -> Object:
         path = paths.collection(resource, paths.home(resource, body))
         query: Query = [("dryRun", "All")] if dry_run else []
-        return await self._call(Request("POST", path, query, body))
+        return await self._call(Request("POST", path, query, body), sent=body)
 
     async def replace(
         self, resource: Resource, body: Object, *, subresource: str | None = None
     ) -> Object:
         name = body.get("metadata", {}).get("name", "")
         path = paths.item(resource, name, _namespace(body), subresource)
-        return await self._call(Request("PUT", path, body=body))
+        return await self._call(Request("PUT", path, body=body), sent=body)
 
     async def patch(
         self,
@@ -221,8 +221,8 @@ class KubeClient:
             if not token:
                 return
 
-    async def _call(self, request: Request) -> Object:
-        return typed(await self._raw(request), str(request))
+    async def _call(self, request: Request, sent: Object | None = None) -> Object:
+        return typed(await self._raw(request), str(request), sent)
 
     async def _raw(self, request: Request) -> bytes:
         with self._translated(request):

@@ -48,7 +48,7 @@ def content(slice_: Object) -> Content:
     """What a slice says."""
     owners = slice_["metadata"].get("ownerReferences") or []
     spec = dict(slice_["spec"])
-    spec["pool"] = {k: v for k, v in spec["pool"].items() if k != "generation"}
+    spec["pool"] = {k: v for k, v in (spec.get("pool") or {}).items() if k != "generation"}
     spec["devices"] = [_device(device) for device in spec.get("devices") or []]
     spec["sharedCounters"] = [_counters(one) for one in spec.get("sharedCounters") or []]
     return {

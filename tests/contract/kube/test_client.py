@@ -30,7 +30,8 @@ from dragoon.kube.port import CLAIMS, NODES, SLICES, Object, PatchKind
 from dragoon.kube.serving import EmbeddedApi
 from tests.contract.kube.wire import Answer, Wire, answering, streaming, wire
 
-NODE = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n", "resourceVersion": "7"}}
+METADATA = {"name": "n", "uid": "u", "resourceVersion": "7"}
+NODE = {"apiVersion": "v1", "kind": "Node", "metadata": METADATA}
 
 
 @contextlib.asynccontextmanager

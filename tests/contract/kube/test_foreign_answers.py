@@ -12,13 +12,24 @@ from dragoon.kube.port import NODES
 from tests.contract.kube.kubeconfigs import kubeconfig
 from tests.contract.kube.wire import answering, wire
 
-FOREIGN = [{"login": "needed"}, {}, [], "ok", {"kind": 7}, {"kind": "Node", "metadata": []}]
+FOREIGN = [
+    *({"login": "needed"}, {}, [], "ok", {"kind": 7}, {"kind": "Node", "metadata": []}),
+    *({"kind": "Node", "spec": 5}, {"kind": "Node", "status": 5}),
+]
+STORED = {"name": "n", "uid": "u", "resourceVersion": "7"}
 NO_LISTS = [
     *FOREIGN,
     {"kind": "Node", "metadata": {"name": "n"}},
     {"kind": "NodeList", "items": "none"},
     {"kind": "NodeList", "items": [1]},
+    {"kind": "NodeList", "items": [None]},
     {"kind": "NodeList", "items": [{"metadata": None}]},
+    {"kind": "NodeList", "items": [{"metadata": {**STORED, "name": ""}}]},
+    {"kind": "NodeList", "items": [{"metadata": {**STORED, "name": 5}}]},
+    {"kind": "NodeList", "items": [{"metadata": {**STORED, "uid": None}}]},
+    {"kind": "NodeList", "items": [{"metadata": {**STORED, "labels": {"a": 5}}}]},
+    {"kind": "NodeList", "items": [{"metadata": STORED, "spec": 5}]},
+    {"kind": "NodeList", "items": [{"metadata": STORED, "status": []}]},
     {"kind": "NodeList", "items": [], "metadata": "none"},
 ]
 
@@ -57,6 +68,24 @@ async def test_what_is_no_object_is_an_api_server_that_is_away(
 async def test_what_is_no_list_is_no_empty_list(body: Any, what: str, tmp_path: Path) -> None:
     with pytest.raises(ApiUnavailableError, match=r"the answer is (no object|not JSON)"):
         await answered(body, tmp_path, what)
+
+
+@pytest.mark.parametrize("part", ["metadata", "spec"])
+async def test_what_is_written_is_answered_with_its_metadata_and_its_spec(
+    part: str, tmp_path: Path
+) -> None:
+    node = {"kind": "Node", "metadata": {"name": "n"}, "spec": {"unschedulable": True}}
+    async with wire(answering({**node, part: None})) as server:
+        client = await connect(kubeconfig(tmp_path / "k", {"server": server.url}))
+        with pytest.raises(
+            ApiUnavailableError, match=f"no object of Kubernetes: {part} is missing"
+        ):
+            await client.create(NODES, node, dry_run=True)
+        with pytest.raises(
+            ApiUnavailableError, match=f"no object of Kubernetes: {part} is missing"
+        ):
+            await client.replace(NODES, node)
+        await client.close()
 
 
 async def test_an_empty_list_of_go_has_null_for_its_items(tmp_path: Path) -> None:

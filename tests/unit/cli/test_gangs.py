@@ -71,6 +71,18 @@ async def test_without_the_crd_there_are_no_gangs(tmp_path: Path, capsys: Captur
         assert len(capsys.readouterr().out.splitlines()) == 1
 
 
+async def test_a_gang_that_cannot_be_read_is_named_with_its_field(
+    tmp_path: Path, capsys: Capture
+) -> None:
+    async with cluster(tmp_path) as (memory, kubeconfig):
+        await memory.create(GANGS, {"metadata": {"name": "odd", "namespace": "team"}, "spec": {}})
+        for words in (["gangs"], ["gangs", "release", "--all"]):
+            assert await run(*words, "--kubeconfig", kubeconfig) == 2
+            assert "error: team/odd: Gang: spec: Object missing required field `size`" in (
+                capsys.readouterr().err
+            )
+
+
 async def test_of_a_gang_whose_group_is_another_projects_that_group_is_shown(
     tmp_path: Path, capsys: Capture
 ) -> None:
@@ -132,6 +144,7 @@ def test_an_age_is_told_as_kubectl_does() -> None:
     for seconds, text in ((0, "0s"), (119, "119s"), (120, "2m"), (7200, "2h"), (172800, "2d")):
         assert age((now - timedelta(seconds=seconds)).isoformat(), now) == text
     assert age("", now) == "0s"
+    assert [age(one, now) for one in ("x", "2026-11-29")] == ["unknown", "unknown"]
 
 
 async def test_wide_says_where_a_gang_is_and_why_not_and_names_can_be_typed_again(

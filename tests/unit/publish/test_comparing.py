@@ -37,6 +37,10 @@ def test_an_emptied_list_of_taints_is_dropped() -> None:
     assert "dropped" in told(lambda s: s["spec"]["devices"][0]["taints"].clear())[0]
 
 
+def test_a_slice_without_its_pool_is_told() -> None:
+    assert told(lambda s: s["spec"].pop("pool")) == ["spec.pool was dropped by the API server"]
+
+
 def test_a_changed_value_is_told_by_its_path() -> None:
     assert told(lambda s: s["spec"]["devices"][1]["attributes"]["type"].update(string="x")) == [
         "spec.devices[gpu-1].attributes.type.string was changed by the API server or its admission"
