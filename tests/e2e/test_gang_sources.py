@@ -145,7 +145,7 @@ def test_an_api_that_comes_later_is_found_and_one_that_is_not_there_is_said_on_t
                 "spec": {"minMember": 2},
             }
         )
-        gangs.running("late", 2, within=150)
+        gangs.running("late", 2)
     finally:
         gangs.bed.kubectl("delete", "crd", _name(COSCHEDULING_GROUPS))
     _gone(gangs, "late")

@@ -123,17 +123,18 @@ def test_c35_after_a_forced_delete_the_next_pod_waits_and_never_overlaps(
     clock = "read up _ </proc/uptime; echo $up"
     stubborn = f"trap '' TERM; while :; do {clock} >>/signs/first; usleep 20000; done"
     bed.apply(template("eight", namespace, claim_spec(8)), all_eight("first", stubborn))
-    bed.running("first", namespace)
-
-    bed.kubectl("delete", "pod", "-n", namespace, "first", "--grace-period=0", "--force")
-    bed.apply(all_eight("second", f"{clock} >/signs/second; trap 'exit 0' TERM; sleep 3600 & wait"))
-    bed.running("second", namespace)
 
     def signs(name: str) -> list[float]:
         """Whole lines only: a writer may have been killed, or may be writing."""
         path = folder / name
         text = path.read_text() if path.exists() else ""
         return [float(line) for line in text.split("\n")[:-1]]
+
+    # A container runs before its shell has come to anything.
+    until("the first container has given a sign", lambda: signs("first"))
+    bed.kubectl("delete", "pod", "-n", namespace, "first", "--grace-period=0", "--force")
+    bed.apply(all_eight("second", f"{clock} >/signs/second; trap 'exit 0' TERM; sleep 3600 & wait"))
+    bed.running("second", namespace)
 
     started, *_ = until("the second container has given its sign", lambda: signs("second"))
     last_sign = signs("first")[-1]
