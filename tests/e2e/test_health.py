@@ -15,7 +15,7 @@ from testbed import version
 from testbed.bed import Bed
 from testbed.objects import claim_spec, container, pod, template
 from testbed.plugins import Plugin
-from testbed.waiting import until
+from testbed.waiting import settles, until
 
 _VERSION = version.chosen()
 _KEEPS_TAINTS = tuple(map(int, _VERSION.split(".")[:2])) >= (1, 36)
@@ -83,6 +83,10 @@ class Node:
         }
         return {name: taints for name, taints in found.items() if taints}
 
+    def linked(self) -> bool:
+        """Whether every card is in an NVLink domain."""
+        return all(_DOMAIN in one["attributes"] for one in self.devices().values())
+
     def has_xid_79(self, device: str) -> bool:
         """Not only what its card says of itself, which may be seen before the event."""
         return (names.TAINT_XID, "79") in self.tainted().get(device, ())
@@ -99,10 +103,13 @@ def node(bed: Bed, namespace: str) -> Iterator[Node]:
     for slot, card in enumerate(state.cards):
         for link in card.links_down:
             hardware.raise_link(slot, link)
+        if card.links_down:
+            hardware.raise_xid(slot, 74)  # its links have changed
         if card.condition != ConditionState():
             hardware.set_condition(slot, ConditionState(recovery=0))
             hardware.raise_xid(slot, 154)  # the recovery action has changed
-    until("no card is tainted", lambda: not made.tainted())
+    settles(made.tainted, {})
+    until("all cards are linked", made.linked)
 
 
 def test_c01_xid_79_on_one_of_eight_gpus_shows_in_its_pod_and_the_others_work_on(
@@ -174,7 +181,7 @@ def test_links_that_go_down_change_the_nvlink_domain(node: Node) -> None:
     before = node.devices()
     device = min(before)
     slot = node.slot(device)
-    assert all(_DOMAIN in one["attributes"] for one in before.values())
+    assert node.linked()
     for link in range(len(node.plugin.hardware.read().machine.cards[slot].wires)):
         node.plugin.hardware.drop_link(slot, link)
     node.plugin.hardware.raise_xid(slot, 74)

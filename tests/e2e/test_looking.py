@@ -11,7 +11,7 @@ import pytest
 from testbed.bed import Bed
 from testbed.objects import claim_spec, container, pod, template
 from testbed.plugins import Plugin
-from testbed.waiting import until
+from testbed.waiting import settles, until
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(900)]
 
@@ -55,7 +55,7 @@ def test_a_node_that_is_well_has_no_error_and_damage_is_found(bed: Bed, namespac
         pod("user", namespace, container("c", "gpu"), templates={"gpu": "one"}),
     )
     plugin = bed.plugins[bed.running("user", namespace)["spec"]["nodeName"]]
-    until("all is well", lambda: not errors(checked(bed, plugin)))
+    settles(lambda: errors(checked(bed, plugin)), set())
     before = checked(bed, plugin)
     made = {code for code, one in before.items() if one["state"] != "not checked"}
     assert {
@@ -72,7 +72,7 @@ def test_a_node_that_is_well_has_no_error_and_damage_is_found(bed: Bed, namespac
         file.write_bytes(content)
     finally:
         plugin.start_and_wait()
-    until("all is well again", lambda: not errors(checked(bed, plugin)))
+    settles(lambda: errors(checked(bed, plugin)), set())
 
 
 def test_a_missing_class_is_found_and_its_remedy_helps(bed: Bed) -> None:
