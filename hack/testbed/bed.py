@@ -1,10 +1,10 @@
 """The test bed: the real cluster with one Dragoon plugin process per node."""
 
 import json
-import subprocess
 from typing import Any
 
 from dragoon.api.names import DRIVER_NAME
+from realcluster import runtime
 from realcluster.apiserver import ApiServer
 from realcluster.cluster import Cluster
 from realcluster.state import Node
@@ -35,14 +35,8 @@ class Bed:
 
     def ctr(self, node: Node, *arguments: str) -> str:
         """Runs containerd's own client against a node."""
-        command = [self.cluster.state.programs["ctr"], "--address", node.containerd_socket]
-        done = subprocess.run(
-            [*command, "--namespace", "k8s.io", *arguments],
-            capture_output=True,
-            text=True,
-            check=True,
-        )
-        return done.stdout
+        program = self.cluster.state.programs["ctr"]
+        return runtime.ctr(program, node.containerd_socket, *arguments)
 
     def get(self, kind: str, name: str, namespace: str | None = None) -> Object | None:
         return self._reader.get(kind, name, namespace)
