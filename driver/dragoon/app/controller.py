@@ -212,6 +212,7 @@ class Controller:
         """What changes in the copies goes to the parts that the world does not tell of it."""
         self._copies.gangs.subscribe(self._gang)
         self._copies.claims.subscribe(self._to_do(self._claim))
+        self._copies.pods.subscribe(self._to_do(self._tending.pod_changed))
         self._copies.failures.subscribe(self._to_do(self._tending.event_changed))
         self._copies.jobs.subscribe(self._tending.job_changed)
         self._copies.slices.subscribe(self._to_do(self._slice))

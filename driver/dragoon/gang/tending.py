@@ -4,7 +4,7 @@ Runs whether or not there are gangs. What is decided is in `nudging` and `refuse
 """
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from datetime import UTC, datetime
 from typing import Final, Literal, NamedTuple
 
@@ -15,7 +15,7 @@ from dragoon.gang.nudging import Later, NudgeSettings, nudge
 from dragoon.gang.protocol.actions import Action, Evict, Note, Nudge, WaitUntil
 from dragoon.gang.protocol.executing import Executor
 from dragoon.gang.queueing import Queue
-from dragoon.gang.records import JobRecord, Raw
+from dragoon.gang.records import JobRecord, PodRecord, Raw
 from dragoon.gang.refused import Evictions, EvictionSettings, refused
 from dragoon.gang.stranded import stranded
 from dragoon.gang.world import World
@@ -68,10 +68,19 @@ class Tending:
         if change.new is not None and wants_eviction(change.new, self._driver) is not None:
             self._queue.add(_Key("claim", *change.key))
         if change.new is not None and _consumers(change.new) != _consumers(change.old):
-            users = {pod.uid for pod in self._world.users(*change.key)}
-            for key, event in self._world.copies.failures.items():
-                if (event.get("regarding") or {}).get("uid") in users:
-                    self._queue.add(_Key("event", *key))
+            self._look_at_failures({pod.uid for pod in self._world.users(*change.key)})
+
+    def pod_changed(self, change: Change[PodRecord]) -> None:
+        """A pod is seen on its node: its kubelet may have given up before that."""
+        old, new = change.old, change.new
+        if new is not None and new.node and not (old is not None and old.node):
+            self._look_at_failures({new.uid})
+
+    def _look_at_failures(self, pods: Collection[str]) -> None:
+        """What kubelets said of pods with these UIDs counts now, if it did not before."""
+        for key, event in self._world.copies.failures.items():
+            if (event.get("regarding") or {}).get("uid") in pods:
+                self._queue.add(_Key("event", *key))
 
     def job_changed(self, change: Change[JobRecord]) -> None:
         """A Job is gone: how often its pods were evicted counts for nobody any more."""

@@ -85,6 +85,30 @@ async def test_an_event_that_cannot_be_read_costs_only_itself() -> None:
         assert not ends
 
 
+async def test_a_kubelet_that_failed_before_its_pod_is_seen_bound_is_woken_too() -> None:
+    """Events and pods are watched apart: either may come first."""
+    async with Bed(nodes=1).up() as bed, bed.controller():
+        await bed.job("other", 1)
+        await bed.phase("other", "Running")
+        bed.plane.binds = False
+        early = (await bed.job("early", 1))[0]["metadata"]
+        await until("it is allocated", lambda: is_allocated(bed, "early-0"))
+        consumer = {"resource": "pods", "name": early["name"], "uid": early["uid"]}
+        reserved = {"status": {"reservedFor": [consumer]}}
+        (claim,) = (name for name in await bed.allocated() if name.startswith("early-0-"))
+        await bed.api.patch(CLAIMS, claim, reserved, namespace=SPACE, subresource="status")
+        for pod in ("early-0", "other-0"):
+            await fails_to_prepare(bed, pod, 1)
+        # The second shows that the first was looked at: events are taken in their order.
+        await until("the other one is woken", lambda: is_woken(bed, "other-0"))
+        await bed.api.patch(PODS, "early-0", {"spec": {"nodeName": "n0"}}, namespace=SPACE)
+        await until("it is woken", lambda: is_woken(bed, "early-0"))
+
+
+async def is_allocated(bed: Bed, pod: str) -> bool:
+    return any(name.startswith(f"{pod}-") for name in await bed.allocated())
+
+
 async def fails_to_prepare(bed: Bed, pod: str, count: Any) -> None:
     """As the pod's kubelet says it. count: how often that happened."""
     uid = (await bed.api.get(PODS, pod, namespace=SPACE))["metadata"]["uid"]
