@@ -127,11 +127,9 @@ def test_shares_then_instances_then_smaller_ones_then_the_whole_gpu(card: Card) 
     card.waits("three", "all", "part")
     card.end("three", "all", "part", "one", "two")
 
-    # One after the other: the small one alone would get the only place of the big one.
     card.part("big", "4g.40gb")
-    assert card.devices("big") == [f"{name}-mig-4g40gb-0"]
     card.part("small", "3g.40gb")
-    assert card.devices("small") == [f"{name}-mig-3g40gb-4"]
+    assert card.devices("big", "small") == [f"{name}-mig-4g40gb-0", f"{name}-mig-3g40gb-4"]
     uuids = {card.uuid("big"), card.uuid("small")}
     assert len(uuids) == 2
     assert all(uuid.startswith("MIG-") for uuid in uuids)
@@ -157,9 +155,8 @@ def test_an_error_of_one_instance_shows_in_its_pod_and_not_in_that_of_its_neighb
     card: Card,
 ) -> None:
     card.part("ill", "4g.40gb")
-    (ill,) = card.devices("ill")  # before the smaller one takes its only place
     card.part("well", "3g.40gb")
-    (well,) = card.devices("well")
+    ill, well = card.devices("ill", "well")
     hardware = card.bed.plugins[card.node].hardware
     state = hardware.read()
     (slot,) = (n for n in range(len(state.cards)) if str(state.address(n)) == card.address)
