@@ -14,6 +14,7 @@ from typing import TextIO
 import pytest
 import yaml
 
+from dragoon.cli import exits
 from dragoon.gpu.sim.hardware import Hardware
 from dragoon.gpu.sim.profiles import find_machine
 from dragoon.gpu.sim.state import Effect, Fault
@@ -134,11 +135,16 @@ def test_a_disk_that_is_full_is_told_and_is_no_bug(arguments: list[str]) -> None
     assert "Traceback" not in found.stderr
 
 
-def test_streams_that_are_closed_are_no_error() -> None:
+def test_streams_that_are_closed_are_no_fault() -> None:
     command = f"exec {sys.executable} -m dragoon"
-    for call in ("version >&-", "version 2>&-", "lint -f - <&- >&- 2>&-"):
+    calls = {
+        "version >&-": exits.FINE,
+        "version 2>&-": exits.FINE,
+        "lint -f - <&- >&- 2>&-": exits.USAGE,  # it is given nothing
+    }
+    for call, code in calls.items():
         done = subprocess.run(["sh", "-c", f"{command} {call}"], check=False, timeout=SECONDS)
-        assert done.returncode == 0, call
+        assert done.returncode == code, call
 
 
 @pytest.mark.parametrize(
