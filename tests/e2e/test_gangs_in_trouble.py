@@ -116,13 +116,26 @@ def test_a_finished_gang_is_written_to_no_more(gangs: Gangs) -> None:
     until("their claims are gone", lambda: not gangs.claims("train"))
     # The Job controller counts them last; it keeps a finalizer on each until then.
     until("the Job has counted its pods", lambda: not any(map(_is_tracked, gangs.pods("train"))))
-    versions = _versions(gangs)
-    # Another gang from beginning to end is the time in which nothing may be written to the first.
-    gangs.job("other", 2, "pair")
-    gangs.running("other", 2)
-    gangs.ends("other")
-    assert _versions(gangs) == versions
+    # Where that comes after a claim has gone, the claim controller of 1.37 makes one more for the
+    # ended pod, writes its name into the pod, and deletes it again.
+    written = [_written_meanwhile(gangs, "second"), _written_meanwhile(gangs, "third")]
+    assert not [one for one in written if "by dragoon" in str(one)]
+    assert {} in written, written
     gangs.ends("train")
+
+
+def _written_meanwhile(gangs: Gangs, other: str) -> dict[str, tuple[str | None, str | None]]:
+    """What of the gang is written while another one comes and goes: its versions before and after."""
+    before = _versions(gangs)
+    gangs.job(other, 2, "pair")
+    gangs.running(other, 2)
+    gangs.ends(other)
+    after = _versions(gangs)
+    return {
+        name: (before.get(name), after.get(name))
+        for name in before.keys() | after.keys()
+        if before.get(name) != after.get(name)
+    }
 
 
 def test_a_killed_controller_is_continued_wherever_it_was(gangs: Gangs) -> None:
