@@ -60,12 +60,12 @@ class Memory:
     woken: something that concerns the gang has changed since the planner began; woken_at: since
     when it is to be planned, for that or because it is new; room_at: when something that concerns it
     became free last. rank: its place in the queue. asked_at: how old is what the planner saw last;
-    planned_at: when it answered. concern: None where everything concerns it. refusals: those of the planner in a row, None after another
-    answer; pause: until it may be asked again, in seconds. retry_at: when it is asked again in any
-    case. vacated: who could make room; advised_at: when that was asked for. displaced: devices may be
-    kept for the gang, in place of what is kept for the gangs of these UIDs, None where they may not;
-    reservation: those, to be journaled; in_vain_at: when there were none. faulty: the planner was
-    not asked because of a fault.
+    planned_at: when it answered. concern: None where everything concerns it. refusals: those of the
+    planner in a row, None after another answer; pause: until it may be asked again, in seconds.
+    retry_at: when it is asked again in any case. vacated: who could make room; advised_at: when that
+    was asked for. displaced: devices may be kept for the gang, in place of what is kept for the gangs
+    of these UIDs, None where they may not; reservation: those, to be journaled; in_vain_at: when there
+    were none. faulty: the planner was not asked because of a fault.
     """
 
     wait: Wait | None = None
