@@ -130,7 +130,9 @@ def test_c35_after_a_forced_delete_the_next_pod_waits_and_never_overlaps(
         text = path.read_text() if path.exists() else ""
         return [float(line) for line in text.split("\n")[:-1]]
 
-    # A container runs before its shell has come to anything.
+    # Not before the kubelet knows that it runs: a kubelet that is stopped in the middle of a start takes
+    # the container for dead while it lives. And it runs before its shell has come to anything.
+    bed.running("first", namespace)
     until("the first container has given a sign", lambda: signs("first"))
     bed.kubectl("delete", "pod", "-n", namespace, "first", "--grace-period=0", "--force")
     bed.apply(all_eight("second", f"{clock} >/signs/second; trap 'exit 0' TERM; sleep 3600 & wait"))
