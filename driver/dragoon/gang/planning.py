@@ -107,7 +107,7 @@ class Planning:
         *,
         members: Sequence[Member],
         now: datetime,
-        gives_way: Callable[[], bool] = lambda: False,
+        gives_way: Callable[[], bool],
     ) -> bool:
         """Puts the planner's answer into the memory; whether there is one.
 

@@ -50,8 +50,7 @@ class Evictions:
 
     def add(self, owner: str, tick: float) -> None:
         """A pod of this owner was evicted now."""
-        known = self._known.get(owner)
-        self._known.pop(owner, None)  # So that the one that was evicted last stands last.
+        known = self._known.pop(owner, None)  # So that the one evicted last stands last.
         self._known[owner] = Evicted(known.times + 1 if known else 1, tick)
         while len(self._known) > _REMEMBERED:
             del self._known[next(iter(self._known))]

@@ -58,7 +58,7 @@ async def ask(planning: Planning, memory: Memory) -> None:
 async def asked(planning: Planning, case: Case, memory: Memory) -> None:
     """The planner's answer for all pods of a case."""
     request = RequestPlan(tuple(one.uid for one in case.pods))
-    await planning.plan(case, request, memory, members=(), now=NOW)
+    await planning.plan(case, request, memory, members=(), now=NOW, gives_way=lambda: False)
 
 
 async def until_called(planner: Planner, times: int) -> None:

@@ -9,7 +9,7 @@ import pytest
 from dragoon.errors import HardwareError
 from dragoon.gpu.condition import Condition, EventKind, GpuEvent, Polled
 from dragoon.gpu.mig import MigCard
-from dragoon.gpu.mig_memory import MemoryMigCards
+from dragoon.gpu.mig_memory import MemoryCard, MemoryMigCards
 from dragoon.gpu.model import PciAddress, Placement
 from dragoon.gpu.naming import mig_name
 from dragoon.health.observing import Raised
@@ -319,8 +319,10 @@ async def test_an_event_that_a_surprise_kept_from_being_judged_is_judged_by_the_
 class Stuck(MemoryMigCards):
     """Hangs from some time on; counts the calls that do."""
 
-    go = threading.Event()
-    hanging = 0
+    def __init__(self, cards: dict[PciAddress, MemoryCard]) -> None:
+        super().__init__(cards)
+        self.go = threading.Event()
+        self.hanging = 0
 
     def card(self, address: PciAddress) -> MigCard | None:
         self.hanging += 1
