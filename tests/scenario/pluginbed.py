@@ -23,11 +23,16 @@ NODE = "n1"
 DRIVER = "gpu.dragoon.dev"
 
 
-async def until(what: str, condition: Callable[[], bool], *, within: float = PATIENCE) -> None:
-    """Waits for a condition that nobody announces."""
+async def until(what: str, condition: Callable[[], Any], *, within: float = PATIENCE) -> None:
+    """Waits for a condition that nobody announces; it may be a coroutine function."""
     try:
         async with asyncio.timeout(within):
-            while not condition():  # noqa: ASYNC110
+            while True:
+                found = condition()
+                if asyncio.iscoroutine(found):
+                    found = await found
+                if found:
+                    return
                 await asyncio.sleep(0.01)
     except TimeoutError:
         raise AssertionError(f"not within {within:g} s: {what}") from None

@@ -2,97 +2,24 @@
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator, Callable
-from contextlib import aclosing, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-import pytest
-from structlog.testing import capture_logs
-
 from dragoon.api import names
-from dragoon.app.plugin import Plugin
-from dragoon.errors import KubeletError
-from dragoon.gpu.condition import EventKind, GpuEvent
-from dragoon.gpu.condition_memory import MemoryConditions, MemoryEvents
-from dragoon.gpu.model import Inventory, PciAddress
 from dragoon.gpu.nvml import NvmlGpus
-from dragoon.gpu.port import FixedGpus
-from dragoon.gpu.sim.hardware import Hardware
 from dragoon.gpu.sim.occupants import ConditionState
-from dragoon.health.reports import DeviceHealth, Report, State
-from dragoon.health.watching import Sources
+from dragoon.health.reports import State
 from dragoon.kube.port import EVENTS, NODES, Object
-from dragoon.kubelet.client import open_channel, watch_health
-from dragoon.kubelet.healthstream import HEALTH_VERSIONS
-from dragoon.kubelet.standin import KubeletStandIn
 from dragoon.prepare.effects import HostEffects
 from testbed.waiting import PATIENCE
+from tests.scenario.healthbed import FIRST, SECOND, following, hardware, have, taints
 from tests.scenario.pluginbed import DRIVER, NODE, Bed, until
 from tests.scenario.test_plugin import fetch, published
 from tests.unit.publish.nodes import attribute
 
-FIRST = "gpu-0000-11-00-0"
-SECOND = "gpu-0000-13-00-0"
 XID_79 = "XID 79: the GPU has fallen off the bus"
 RESET = ConditionState(recovery=1)
 ALL_FORMS: dict[str, Any] = {"forms": "whole,shared,mig", "allow_unenforced_shares": True}
-
-
-def hardware(bed: Bed) -> Hardware:
-    return Hardware(bed.root / "gpus.json")
-
-
-def taints(slices: tuple[Object, ...]) -> dict[str, dict[str, Any]]:
-    """The taints of each device that has some, by key."""
-    return {
-        device["name"]: {taint["key"]: taint for taint in device["taints"]}
-        for slice_ in slices
-        for device in slice_["spec"].get("devices") or ()
-        if device.get("taints")
-    }
-
-
-class Follower:
-    """A kubelet that follows the health of devices."""
-
-    def __init__(self) -> None:
-        self.devices: dict[str, DeviceHealth] = {}
-
-    async def follow(self, service: Path) -> None:
-        async with (
-            open_channel(service) as channel,
-            aclosing(watch_health(channel, HEALTH_VERSIONS[0])) as reports,
-        ):
-            async for report in reports:
-                self.take(report)
-
-    def take(self, report: Report) -> None:
-        self.devices = {device.device: device for device in report.devices}
-
-    def says(self, state: State) -> set[str]:
-        return {name for name, device in self.devices.items() if device.state is state}
-
-
-@asynccontextmanager
-async def following(kubelet: KubeletStandIn) -> AsyncIterator[Follower]:
-    follower = Follower()
-    task = asyncio.create_task(follower.follow(kubelet.calls_go_to(DRIVER)))
-    try:
-        yield follower
-    finally:
-        task.cancel()
-        await asyncio.wait({task})
-
-
-def have(*expected: tuple[str, str]) -> Callable[[tuple[Object, ...]], bool]:
-    """Whether exactly these devices have exactly one taint, with that key."""
-
-    def wanted(slices: tuple[Object, ...]) -> bool:
-        found = {(name, key) for name, keys in taints(slices).items() for key in keys}
-        return bool(slices) and found == set(expected)
-
-    return wanted
 
 
 async def test_c01_xid_79_on_one_of_eight_taints_that_one_and_the_others_work_on(
@@ -128,19 +55,6 @@ async def until_event(bed: Bed, reason: str) -> Object:
                     assert event["regarding"]["kind"] == "Node"
                     return event
             await asyncio.sleep(0.01)
-
-
-async def test_what_an_application_did_changes_nothing(bed: Bed) -> None:
-    async with bed.kubelet(), bed.running() as plugin:
-        await published(bed, plugin)
-        before = await bed.slices()
-        hardware(bed).raise_xid(0, 31)
-        hardware(bed).raise_xid(1, 62)
-        after = await bed.slices_become("the other one", have((SECOND, names.TAINT_XID)))
-        _, metrics = await fetch(plugin, "/metrics")
-    assert 'dragoon_gpu_events_total{kind="xid",number="31"} 1.0' in metrics
-    devices = [d for d in before[0]["spec"]["devices"] if d["name"] != SECOND]
-    assert [d for d in after[0]["spec"]["devices"] if d["name"] != SECOND] == devices
 
 
 class SlowDisk(HostEffects):
@@ -367,46 +281,3 @@ async def test_an_error_of_a_divided_card_as_a_whole_taints_all_its_forms(bed: B
 
 def _names(slices: tuple[Object, ...]) -> list[str]:
     return [d["name"] for s in slices for d in s["spec"].get("devices") or ()]
-
-
-async def test_an_event_of_an_unknown_card_is_counted_and_taints_nobody(bed: Bed) -> None:
-    events = MemoryEvents()
-    async with bed.kubelet(), bed.running(health=Sources(events, MemoryConditions())) as plugin:
-        await published(bed, plugin)
-        await until("somebody listens", lambda: events.polled > 0)
-        nowhere = GpuEvent(EventKind.XID, None, 79)
-        events.raise_(nowhere, nowhere, GpuEvent(EventKind.XID, PciAddress(0, 0xFE, 0), 79))
-        async with asyncio.timeout(PATIENCE):
-            while "events_unknown_total 3.0" not in await metrics_of(plugin):  # noqa: ASYNC110
-                await asyncio.sleep(0.01)
-        assert not plugin.state()["health"]
-    assert not taints(await bed.slices())
-
-
-async def test_events_of_unknown_cards_without_end_are_counted_and_a_few_are_logged(
-    bed: Bed,
-) -> None:
-    events = MemoryEvents()
-    async with bed.kubelet(), bed.running(health=Sources(events, MemoryConditions())) as plugin:
-        await published(bed, plugin)
-        await until("somebody listens", lambda: events.polled > 0)
-        with capture_logs() as logs:
-            events.raise_(*(GpuEvent(EventKind.XID, None, number) for number in range(500)))
-            async with asyncio.timeout(PATIENCE):
-                while "events_unknown_total 500.0" not in await metrics_of(plugin):  # noqa: ASYNC110
-                    await asyncio.sleep(0.01)
-    told = [line for line in logs if line["event"] == "event of an unknown GPU"]
-    assert 0 < len(told) < 50
-
-
-async def metrics_of(plugin: Plugin) -> str:
-    _, text = await fetch(plugin, "/metrics")
-    return text
-
-
-async def test_a_process_without_events_tells_the_kubelet_of_no_stream(bed: Bed) -> None:
-    async with bed.kubelet() as kubelet, bed.running(FixedGpus(Inventory())) as plugin:
-        await published(bed, plugin)
-        async with open_channel(kubelet.calls_go_to(DRIVER)) as channel:
-            with pytest.raises(KubeletError, match="UNIMPLEMENTED"):
-                await anext(watch_health(channel, HEALTH_VERSIONS[0]))

@@ -11,9 +11,9 @@ from dragoon.gpu.sim.hardware import Hardware
 from dragoon.gpu.sim.library import SimulatedLibrary
 from dragoon.gpu.sim.profiles import find_machine
 from dragoon.gpu.sim.state import Effect, Fault
+from tests.scenario.healthbed import have, taints
 from tests.scenario.pluginbed import DRIVER, NODE, Bed, until
 from tests.scenario.test_plugin import published
-from tests.scenario.test_plugin_health import have, taints
 
 FIRST, SECOND, THIRD = (f"gpu-0000-{bus}-00-0" for bus in ("11", "13", "15"))
 

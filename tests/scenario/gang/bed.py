@@ -32,9 +32,8 @@ from dragoon.kube.port import (
     Api,
     Object,
 )
-from testbed.waiting import PATIENCE
 from tests.scenario.gang.standins import ControlPlane, devices_of
-from tests.scenario.pluginbed import DRIVER
+from tests.scenario.pluginbed import DRIVER, until
 
 SPACE = "team"
 FAST = Settings(
@@ -51,21 +50,6 @@ TIMING = Timing(lease=60.0, renew=40.0, retry=0.05)
 """So long that no pause of a busy machine costs a leader its lease."""
 SOON_LOST = Timing(lease=1.0, renew=0.6, retry=0.05)
 """Where a leader dies, and another one is to follow it."""
-
-
-async def until(what: str, condition: Callable[[], Any], *, within: float = PATIENCE) -> None:
-    """Waits for a condition that nobody announces; it may be a coroutine function."""
-    try:
-        async with asyncio.timeout(within):
-            while True:
-                found = condition()
-                if asyncio.iscoroutine(found):
-                    found = await found
-                if found:
-                    return
-                await asyncio.sleep(0.01)
-    except TimeoutError:
-        raise AssertionError(f"not within {within:g} s: {what}") from None
 
 
 class Bed:

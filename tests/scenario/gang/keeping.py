@@ -4,7 +4,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from dragoon.api.gang import GangObject
-from tests.scenario.gang.bed import Bed, until
+from tests.scenario.gang.bed import Bed
+from tests.scenario.pluginbed import until
 
 AT_ONCE: Mapping[str, Any] = {"reserve_after_seconds": 0.0}
 

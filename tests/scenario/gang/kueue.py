@@ -10,7 +10,8 @@ from dragoon.app.controller import Controller
 from dragoon.errors import ApiNotFoundError
 from dragoon.gang.kueue.apis import CONTROLLER, GROUP, Apis
 from dragoon.kube.port import JOBS, PODS, Object
-from tests.scenario.gang.bed import SPACE, Bed, until
+from tests.scenario.gang.bed import SPACE, Bed
+from tests.scenario.pluginbed import until
 
 WHOLE = frozenset(("admissionchecks", "workloads", "resourceflavors"))
 CHECK = "placeable"

@@ -4,7 +4,8 @@ import pytest
 
 from dragoon.api.gang import LABEL
 from dragoon.kube.port import GANGS, PODS
-from tests.scenario.gang.bed import SPACE, Bed, condition, says, until
+from tests.scenario.gang.bed import SPACE, Bed, condition, says
+from tests.scenario.pluginbed import until
 
 
 @pytest.mark.parametrize("size", ["0", "-1", "four", "4097", "1.5"])

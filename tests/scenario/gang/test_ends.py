@@ -12,7 +12,8 @@ from dragoon.errors import InvalidInputError
 from dragoon.kube.faults import Call
 from dragoon.kube.port import CLAIMS, GANGS, NODES, PODS, Object
 from testbed.waiting import PATIENCE
-from tests.scenario.gang.bed import SPACE, Bed, until
+from tests.scenario.gang.bed import SPACE, Bed
+from tests.scenario.pluginbed import until
 
 
 async def test_a_gang_deleted_while_it_is_committed_leaves_nothing_and_its_pods_run() -> None:

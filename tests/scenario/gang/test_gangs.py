@@ -7,7 +7,8 @@ from dragoon.api.gang import LABEL
 from dragoon.api.gang_plan import Step
 from dragoon.kube.port import CLAIMS, GANGS, PODS, TAINT_RULES
 from testbed.waiting import PATIENCE
-from tests.scenario.gang.bed import SPACE, Bed, condition, until
+from tests.scenario.gang.bed import SPACE, Bed, condition
+from tests.scenario.pluginbed import until
 
 
 async def test_a_job_with_the_label_is_placed_all_together() -> None:

@@ -1,7 +1,8 @@
 """Journals that another version wrote, or that somebody edited: never touched, never in the way."""
 
 from dragoon.kube.port import GANGS
-from tests.scenario.gang.bed import SPACE, Bed, until
+from tests.scenario.gang.bed import SPACE, Bed
+from tests.scenario.pluginbed import until
 
 
 async def edit(bed: Bed, gang: str, **plan: object) -> None:

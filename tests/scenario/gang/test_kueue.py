@@ -7,8 +7,9 @@ from dragoon.allocator.gang.model import Budget, GangAsk, Outcome, PlacementSnap
 from dragoon.allocator.gang.planning import plan
 from dragoon.errors import ApiConflictError, ApiUnavailableError
 from dragoon.kube.port import CLAIMS, PODS
-from tests.scenario.gang.bed import SPACE, until
+from tests.scenario.gang.bed import SPACE
 from tests.scenario.gang.kueue import metric, setting
+from tests.scenario.pluginbed import until
 
 
 async def test_what_fits_is_ready_and_its_pods_run_as_one_gang() -> None:

@@ -1,8 +1,9 @@
 """A Kueue that is not there, comes late, is there in part, in another version, or switched off."""
 
 from dragoon.gang.kueue.apis import GROUP
-from tests.scenario.gang.bed import Bed, until
+from tests.scenario.gang.bed import Bed
 from tests.scenario.gang.kueue import WHOLE, Kueue, metric, setting
+from tests.scenario.pluginbed import until
 
 
 async def test_without_kueue_nothing_of_it_is_asked_for() -> None:

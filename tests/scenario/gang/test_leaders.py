@@ -11,8 +11,9 @@ from dragoon.gang.remembering import Memory
 from dragoon.kube.faults import Call
 from dragoon.kube.port import CLAIMS, GANGS, JOBS, LEASES, PODS, Api, Resource
 from testbed.waiting import PATIENCE
-from tests.scenario.gang.bed import SOON_LOST, SPACE, Bed, until
+from tests.scenario.gang.bed import SOON_LOST, SPACE, Bed
 from tests.scenario.gang.test_refused import evictions, fails_to_prepare, is_woken, refuse
+from tests.scenario.pluginbed import until
 
 
 class Cut:

@@ -6,8 +6,9 @@ import pytest
 
 from dragoon.api.gang import LABEL
 from dragoon.kube.port import GANGS, POD_GROUPS, PODS
-from tests.scenario.gang.bed import SPACE, Bed, condition, until
+from tests.scenario.gang.bed import SPACE, Bed, condition
 from tests.scenario.gang.others import member, serve, store
+from tests.scenario.pluginbed import until
 
 GANG = {"schedulingPolicy": {"gang": {"minCount": 2}}}
 

@@ -9,8 +9,9 @@ from dragoon.allocator.gang.planning import plan
 from dragoon.api.gang import ANNOTATION_WORKLOAD
 from dragoon.kube.port import GANGS, TAINT_RULES
 from testbed.waiting import PATIENCE
-from tests.scenario.gang.bed import Bed, until
+from tests.scenario.gang.bed import Bed
 from tests.scenario.gang.planners import counting, held_up
+from tests.scenario.pluginbed import until
 
 
 async def full_of_one(bed: Bed) -> None:

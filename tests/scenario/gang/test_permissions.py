@@ -7,9 +7,10 @@ from dragoon.app import permissions
 from dragoon.errors import ApiConflictError
 from dragoon.gang.discovering.table import OBJECTS
 from dragoon.kube.port import CLAIMS, PODS, TAINT_RULES, TEMPLATES
-from tests.scenario.gang.bed import SPACE, Bed, until
+from tests.scenario.gang.bed import SPACE, Bed
 from tests.scenario.gang.kueue import Kueue
 from tests.scenario.gang.others import serve
+from tests.scenario.pluginbed import until
 from tests.scenario.recording import Recording, rights
 
 ELSEWHERE: Final = {

@@ -10,8 +10,9 @@ from dragoon.app.permissions import CONTROLLER_RULES
 from dragoon.errors import ApiForbiddenError, ApiUnavailableError
 from dragoon.gang.provisioning.deciding import ANNOTATION_CLASS
 from dragoon.kube.port import GANGS, POD_TEMPLATES, PROVISIONING_REQUESTS, Object
-from tests.scenario.gang.bed import SPACE, Bed, condition, until
+from tests.scenario.gang.bed import SPACE, Bed, condition
 from tests.scenario.gang.others import serve
+from tests.scenario.pluginbed import until
 from tests.scenario.recording import Recording, rights
 
 ATOMIC = "best-effort-atomic-scale-up.autoscaling.x-k8s.io"

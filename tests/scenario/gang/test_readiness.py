@@ -9,7 +9,8 @@ from dragoon.errors import ApiNotFoundError
 from dragoon.gang.admission_memory import POLICIES
 from dragoon.kube.port import TAINT_RULES, Resource
 from dragoon.kube.writing import Admission
-from tests.scenario.gang.bed import Bed, until
+from tests.scenario.gang.bed import Bed
+from tests.scenario.pluginbed import until
 
 
 async def ask(controller: Controller, path: str) -> tuple[int, str]:

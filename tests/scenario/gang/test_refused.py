@@ -6,9 +6,9 @@ from dragoon.api.device_status import EVICT, REPORT
 from dragoon.gang import nudging
 from dragoon.gang.protocol.executing import ANNOTATION_NUDGED
 from dragoon.kube.port import CLAIMS, EVENTS, PODS
-from tests.scenario.gang.bed import SPACE, Bed, until
+from tests.scenario.gang.bed import SPACE, Bed
 from tests.scenario.gang.standins import devices_of
-from tests.scenario.pluginbed import DRIVER
+from tests.scenario.pluginbed import DRIVER, until
 
 
 async def refuse(bed: Bed, pod: str, on_refusal: str) -> None:

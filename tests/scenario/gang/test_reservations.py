@@ -8,9 +8,10 @@ from dragoon.app.controller import Controller
 from dragoon.app.gang_view import give_up
 from dragoon.gang.waiting.durations import ANNOTATION_DURATION
 from dragoon.kube.port import GANGS, NODES, PODS, SLICES
-from tests.scenario.gang.bed import SPACE, Bed, condition, until
+from tests.scenario.gang.bed import SPACE, Bed, condition
 from tests.scenario.gang.keeping import AT_ONCE, fenced, nothing_kept, reserved, singles
 from tests.scenario.gang.planners import counting
+from tests.scenario.pluginbed import until
 
 
 async def end(bed: Bed, name: str) -> None:

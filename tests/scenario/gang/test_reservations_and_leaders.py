@@ -6,8 +6,9 @@ import pytest
 
 from dragoon.errors import ApiUnavailableError
 from dragoon.kube.port import GANGS, TAINT_RULES, Api
-from tests.scenario.gang.bed import SOON_LOST, Bed, condition, until
+from tests.scenario.gang.bed import SOON_LOST, Bed, condition
 from tests.scenario.gang.keeping import AT_ONCE, fenced, nothing_kept, reserved, singles
+from tests.scenario.pluginbed import until
 
 _WRITES = frozenset(("create", "patch", "delete"))
 

@@ -5,8 +5,9 @@ from typing import Any
 
 from dragoon.api.gang import ANNOTATION_SIZE, ANNOTATION_SOURCE, LABEL, GangObject
 from dragoon.kube.port import GANGS, JOB_SETS, JOBS, PODS, VOLCANO_GROUPS, Object
-from tests.scenario.gang.bed import SPACE, Bed, condition, says, until
+from tests.scenario.gang.bed import SPACE, Bed, condition, says
 from tests.scenario.gang.others import member, serve, store
+from tests.scenario.pluginbed import until
 
 
 async def bound(bed: Bed, label: str, count: int) -> None:

@@ -6,8 +6,8 @@ from typing import Any
 from dragoon.kube.faults import Call
 from dragoon.kube.port import CLAIMS, EVENTS, PODS, TAINT_RULES, Object, Resource
 from dragoon.kube.throttling import Throttle, ThrottledApi
-from tests.scenario.gang.bed import SPACE, Bed, until
-from tests.scenario.pluginbed import DRIVER
+from tests.scenario.gang.bed import SPACE, Bed
+from tests.scenario.pluginbed import DRIVER, until
 
 
 class Recorder(ThrottledApi):

@@ -8,8 +8,8 @@ from dragoon.gang.group_copies import GroupCopies
 from dragoon.kube.memory import MemoryApi
 from dragoon.kube.mirror import Key
 from dragoon.kube.port import COSCHEDULING_GROUPS, JOB_SETS, POD_GROUPS, Resource
-from tests.scenario.gang.bed import until
 from tests.scenario.gang.others import serve
+from tests.scenario.pluginbed import until
 
 KINDS = (POD_GROUPS, COSCHEDULING_GROUPS, JOB_SETS)
 
