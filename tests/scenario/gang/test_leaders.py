@@ -12,7 +12,7 @@ from dragoon.kube.faults import Call
 from dragoon.kube.port import CLAIMS, GANGS, JOBS, LEASES, PODS, Api, Resource
 from testbed.waiting import PATIENCE
 from tests.scenario.gang.bed import SOON_LOST, SPACE, Bed
-from tests.scenario.gang.test_refused import evictions, fails_to_prepare, is_woken, refuse
+from tests.scenario.gang.refusals import evictions, fails_to_prepare, is_woken, refuse
 from tests.scenario.pluginbed import until
 
 

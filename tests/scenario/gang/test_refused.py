@@ -1,39 +1,14 @@
 """Pods whose claim a node refuses for good: evicted where the administrator wants that."""
 
-from typing import Any
-
 from dragoon.api.device_status import EVICT, REPORT
-from dragoon.gang import nudging
-from dragoon.gang.protocol.executing import ANNOTATION_NUDGED
-from dragoon.kube.port import CLAIMS, EVENTS, PODS
+from dragoon.kube.port import CLAIMS, PODS
 from tests.scenario.gang.bed import SPACE, Bed
-from tests.scenario.gang.standins import devices_of
-from tests.scenario.pluginbed import DRIVER, until
-
-
-async def refuse(bed: Bed, pod: str, on_refusal: str) -> None:
-    """As the plugin of the node says it in the claim's status."""
-    listing = await bed.api.list(CLAIMS, namespace=SPACE)
-    (claim,) = [one for one in listing.items if one["metadata"]["name"].startswith(f"{pod}-")]
-    ((pool, device),) = devices_of(claim)
-    ready = {"type": "Ready", "status": "False", "reason": "UnknownDevice", "message": "no such"}
-    entry: dict[str, Any] = {"driver": DRIVER, "pool": pool, "device": device}
-    entry |= {"conditions": [ready], "data": {"onRefusal": on_refusal}}
-    await bed.api.patch(
-        CLAIMS,
-        claim["metadata"]["name"],
-        {"status": {"devices": [entry]}},
-        namespace=SPACE,
-        subresource="status",
-    )
+from tests.scenario.gang.refusals import evictions, fails_to_prepare, is_woken, refuse
+from tests.scenario.pluginbed import until
 
 
 async def pods(bed: Bed) -> set[str]:
     return {one["metadata"]["name"] for one in (await bed.api.list(PODS)).items}
-
-
-def evictions(bed: Bed) -> list[str]:
-    return [call.name for call in bed.api.faults.calls if call.subresource == "eviction"]
 
 
 async def test_a_pod_with_an_owner_is_evicted_and_its_sibling_only_after_a_pause() -> None:
@@ -107,29 +82,3 @@ async def test_a_kubelet_that_failed_before_its_pod_is_seen_bound_is_woken_too()
 
 async def is_allocated(bed: Bed, pod: str) -> bool:
     return any(name.startswith(f"{pod}-") for name in await bed.allocated())
-
-
-async def fails_to_prepare(bed: Bed, pod: str, count: Any) -> None:
-    """As the pod's kubelet says it. count: how often that happened."""
-    uid = (await bed.api.get(PODS, pod, namespace=SPACE))["metadata"]["uid"]
-    await bed.api.create(
-        EVENTS,
-        {
-            "apiVersion": EVENTS.api_version,
-            "kind": EVENTS.kind,
-            "metadata": {"name": pod, "namespace": SPACE},
-            "reason": nudging.REASON,
-            "regarding": {"kind": "Pod", "name": pod, "namespace": SPACE, "uid": uid},
-            "deprecatedCount": count,
-            "type": "Warning",
-            "eventTime": "2026-11-29T19:00:00.000000Z",
-            "reportingController": "kubelet",
-            "reportingInstance": "n0",
-            "action": "Preparing",
-        },
-    )
-
-
-async def is_woken(bed: Bed, pod: str) -> bool:
-    meta = (await bed.api.get(PODS, pod, namespace=SPACE))["metadata"]
-    return ANNOTATION_NUDGED in (meta.get("annotations") or {})
