@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dragoon.api import gang
+from dragoon.quantity import nanos, parse
 from testbed.bed import Bed, is_running
 from testbed.controller import Controller
 from testbed.objects import CLASS, SAME_DOMAIN, SLEEP, claim_spec, container, pod, template
@@ -33,8 +34,7 @@ class Gangs:
         """The CPU of a node that pods may ask for, in thousandths."""
         found = self.bed.get("node", node)
         assert found is not None
-        cpu = str(found["status"]["allocatable"]["cpu"])
-        return int(cpu.removesuffix("m")) if cpu.endswith("m") else int(cpu) * 1000
+        return nanos(parse(str(found["status"]["allocatable"]["cpu"]))) // 1_000_000
 
     def template(self, name: str, spec: Object) -> None:
         self.bed.apply(template(name, self.namespace, spec))
